@@ -18,8 +18,8 @@
 //! only with its tag. At most `WINDOW` bytes of a stream are under way.
 //!
 //! [`UcxWorker::drive`] lets UCX work; it does nothing by itself. A thread that is about to sleep
-//! says so (`fall_asleep`) and sleeps on the worker's bell. What UCX uses is for its own environment
-//! to say (`UCX_TLS`, `UCX_NET_DEVICES`, ...).
+//! says so (`fall_asleep`) and sleeps on the worker's bell. What UCX uses is for its own
+//! environment to say (`UCX_TLS`, `UCX_NET_DEVICES`, ...).
 
 mod abi;
 mod context;
