@@ -41,6 +41,19 @@ class Ucx(unittest.TestCase):
                 self.assertEqual((counts["datagrams_in"], counts["datagrams_out"]), (0, 0), name)
                 self.assertGreater(counts["ucx_bytes_in"], counts["payload_bytes_in"], name)
 
+    def test_hosts_of_two_ranks_and_two_links_are_children_over_ucx_too(self):
+        argument = {"seed": 9, "number": 60, "most": 1 << 14, "shuffled": True, "shuffle_seed": 4}
+        wanted = expected(9, 60, 1 << 14, [[[0, 1], [2, 3]], [[4, 5], [6, 7]]])
+        with Lab("--hosts", "4", "--leaf-ports", "2", "--rate", "1gbit", "--ports", "2", "--ucx") as lab:
+            quota = {"lanes": 2, "trees": 1}
+            with RanksOnHosts(lab.name, 8, "random_worker", "run", argument, quota, per_host=2) as ranks:
+                results = ranks.results(120)
+            for rank, (result, want) in enumerate(zip(results, wanted)):
+                self.assertEqual(result["digests"], want, f"rank {rank}")
+            # Each lane has the links of two hosts and the one above; ranks of a host share memory.
+            self.assertEqual({name: counts["links_ucx"] for name, counts in counters(lab).items()},
+                             {"spine": 4, "leaf0": 6, "leaf1": 6})
+
     def test_a_vector_crosses_every_link_once_each_way(self):
         size = 4 << 20
         with Lab("--hosts", "4", "--leaf-ports", "2", "--rate", "1gbit", "--ucx") as lab:
@@ -48,14 +61,19 @@ class Ucx(unittest.TestCase):
                 self.assertGreater(count, size, link)
                 self.assertLess(count, ONCE * size, link)
 
-    def test_a_job_outlives_a_node(self):
+    def test_a_job_outlives_its_nodes(self):
+        for name in ("leaf0", "spine"):
+            with self.subTest(name):
+                self.outlive(name)
+
+    def outlive(self, name):
         with Lab("--hosts", "4", "--leaf-ports", "2", "--rate", "1gbit", "--backups", "1", "--ucx") as lab:
             with tempfile.TemporaryDirectory() as folder:
                 stop = pathlib.Path(folder) / "stop"
                 argument = {"counts": [3, 700, 60_000], "stop": str(stop)}
                 with RanksOnHosts(lab.name, 4, "loop_worker", "loop", argument) as ranks:
                     wait_until(lambda: ranks.progress(0) > 5, 30, "first operations")
-                    lab.fault("kill", "--process", "leaf0")
+                    lab.fault("kill", "--process", name)
                     before = ranks.progress(0)
                     wait_until(lambda: ranks.progress(0) > before + 5, 60, "operations after it")
                     stop.touch()
