@@ -18,7 +18,7 @@ use trib_wire::hello::Status;
 
 use super::candidacy::Candidacy;
 use super::{Deadline, Joined, Ties};
-use crate::engine::{HostTrees, Shared, Sources};
+use crate::engine::{HostTrees, Shared, SignalMask, Sources};
 use crate::error::Error;
 use crate::lanes::Lanes;
 use crate::params::Params;
@@ -76,8 +76,7 @@ fn connect_lane(
         .map_err(|cause| no_socket(&cause, attachment.address))?;
     // Each lane has its own, because a thread that looks at one lane must not take from UCX what
     // another thread waits for on another.
-    let ucx = (attachment.via == Via::Ucx).then(UcxWorker::open).transpose();
-    let ucx = ucx.map_err(|cause| Error::Unsupported(cause.to_string()))?;
+    let ucx = (attachment.via == Via::Ucx).then(open_ucx).transpose()?;
     let way = Way {
         job: ticket.job,
         first: ticket.epoch,
@@ -104,6 +103,12 @@ fn connect_lane(
         strict: ticket.recovers && ticket.limits.recovery == Recovery::Strict,
     };
     Ok(Sources { config, course, connection, datagrams, directory })
+}
+
+/// Opens UCX. It may start threads of its own, and signals are for the application's.
+fn open_ucx() -> Result<UcxWorker, Error> {
+    let _mask = SignalMask::block_all();
+    UcxWorker::open().map_err(|cause| Error::Unsupported(cause.to_string()))
 }
 
 /// Calls the node until it answers. Where the job goes on when a node dies, one that cannot be
