@@ -108,12 +108,18 @@ fn shape_of(ways: &[(usize, Vec<ChildIndex>)], depth: usize) -> Option<Shape> {
 
 #[cfg(test)]
 mod tests {
+    use trib_messages::via::Via;
+
     use super::*;
 
     fn trees(nodes: &[(u16, Option<(u16, u16)>)], leaves: &[(u16, u16)]) -> HostTrees {
         let parent = |parent: Option<(u16, u16)>| parent.map(|(node, child)| (NodeId(node), ChildIndex(child)));
-        let attachment =
-            |&(node, child): &(u16, u16)| Attachment { node: NodeId(node), child: ChildIndex(child), address: None };
+        let attachment = |&(node, child): &(u16, u16)| Attachment {
+            node: NodeId(node),
+            child: ChildIndex(child),
+            address: None,
+            via: Via::Tcp,
+        };
         HostTrees {
             nodes: nodes.iter().map(|(node, above)| (NodeId(*node), parent(*above))).collect(),
             leaves: leaves.iter().map(attachment).collect(),
