@@ -24,7 +24,7 @@ pub fn visit(lab: &Lab, place: &str, command: &mut Command) -> Result<ExitStatus
     let entry = lab.entry(place)?;
     let folder = std::env::current_dir();
     command.env("TRIB_LAB", lab.folder()).env("TRIB_MANAGER", lab.manager());
-    only_links(command);
+    only_links(lab.topology(), command);
     // It names a folder of the machine, in which memory of one host would be in reach of another.
     command.env_remove("TMPDIR");
     match kind {

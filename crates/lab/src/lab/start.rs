@@ -247,9 +247,7 @@ impl Daemons<'_> {
         // A daemon reports to us alone and takes its manager from its arguments, so it must not
         // inherit ours.
         command.env_remove("TRIB_MANAGER").stdin(Stdio::null());
-        if entry.is_some() {
-            only_links(command);
-        }
+        only_links(self.launch.topology, command);
         Starting::launch(
             self.folder.path(),
             name,

@@ -76,6 +76,11 @@ impl Topology {
         matches!(self, Self::FatTree(tree) if tree.pinned)
     }
 
+    /// Whether edges between places go by UCX.
+    pub(crate) fn is_over_ucx(&self) -> bool {
+        matches!(self, Self::FatTree(tree) if tree.ucx)
+    }
+
     /// Number of hosts with links of their own; none on loopback.
     pub fn hosts(&self) -> u16 {
         match self {
