@@ -177,8 +177,8 @@ FAULTS = [
         [
             Edit(
                 NODE,
-                "if frame.header.job != self.place.config.job || frame.header.epoch != self.place.config.epoch {",
-                "if frame.header.job != self.place.config.job {",
+                "if frame.header.job != self.identity.config.job || frame.header.epoch != self.identity.config.epoch {",
+                "if frame.header.job != self.identity.config.job {",
             ),
             Edit(TABLE, "(group.info.generation == generation).then_some(index)", "Some((index, generation).0)"),
             Edit(
@@ -242,7 +242,7 @@ FAULTS = [
                 "            (Step::Ask, None) => {\n"
                 "                if info.duty == Duty::Relay {\n"
                 "                    lease.ask_up(&mut at, about);\n"
-                "                } else if self.hop.0.len() < at.place.config.limits.streams as usize {\n"
+                "                } else if self.hop.0.len() < at.identity.config.limits.streams as usize {\n"
                 "                    self.hop.0.push(index);\n"
                 "                    lease.ask_up(&mut at, about);\n"
                 "                } else {\n"
@@ -254,7 +254,7 @@ FAULTS = [
                 LOCKING,
                 "(Step::Ask, Some(arbiter)) => arbiter.request(index, info.nodes.clone(), now, &mut decisions),",
                 "(Step::Ask, Some(arbiter)) => {\n"
-                "                let own = trib_wire::RankList::from_ranks([u32::from(at.place.config.node.0)]);\n"
+                "                let own = trib_wire::RankList::from_ranks([u32::from(at.identity.config.node.0)]);\n"
                 "                arbiter.request(index, own, now, &mut decisions);\n            }",
             ),
             Edit(
@@ -271,11 +271,11 @@ FAULTS = [
                 "    fn leave_hop(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {\n"
                 "        self.hop.0.retain(|held| *held != index);\n"
                 "        self.hop.1.retain(|(waiting, _)| *waiting != index);\n"
-                "        while self.hop.0.len() < self.place.config.limits.streams as usize {\n"
+                "        while self.hop.0.len() < self.identity.config.limits.streams as usize {\n"
                 "            let Some((next, about)) = self.hop.1.pop_front() else { return };\n"
                 "            let Some(group) = self.table.get_mut(next) else { continue };\n"
                 "            self.hop.0.push(next);\n"
-                "            let at = &mut At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };\n"
+                "            let at = &mut At { identity: &self.identity, info: &group.info, now: self.now, out: &mut *out };\n"
                 "            group.lease.ask_up(at, &about);\n"
                 "        }\n"
                 "    }\n\n"
@@ -408,7 +408,7 @@ FAULTS = [
     ),
     Fault(
         "a node goes to another epoch without a word",
-        [Edit(NODE, "        if targets != 0 {\n            let header = self.place.down(Kind::Move, ChildIndex::ALL);", "        if targets == u64::MAX {\n            let header = self.place.down(Kind::Move, ChildIndex::ALL);")],
+        [Edit(NODE, "        if targets != 0 {\n            let header = self.identity.down(Kind::Move, ChildIndex::ALL);", "        if targets == u64::MAX {\n            let header = self.identity.down(Kind::Move, ChildIndex::ALL);")],
     ),
     Fault(
         "a rank that died between two epochs is waited for without end",
@@ -416,7 +416,7 @@ FAULTS = [
     ),
     Fault(
         "a lost node fails the groups of a job that could go on",
-        [Edit(NODE, "(Some(node), _) if self.place.config.recovers && !self.has_deserted(link) => out.suspect(node),", "(Some(node), Link::Parent) if self.place.config.recovers => out.suspect(node),")],
+        [Edit(NODE, "(Some(node), _) if self.identity.config.recovers && !self.has_deserted(link) => out.suspect(node),", "(Some(node), Link::Parent) if self.identity.config.recovers => out.suspect(node),")],
     ),
     Fault(
         "no mark while a group rests",
@@ -432,7 +432,7 @@ FAULTS = [
     ),
     Fault(
         "a rank that died in a group just before its node is waited for",
-        [Edit(NODE, "(Some(node), _) if self.place.config.recovers && !self.has_deserted(link) => out.suspect(node),", "(Some(node), _) if self.place.config.recovers => {\n                if !self.has_deserted(link) {\n                    out.suspect(node);\n                }\n            }")],
+        [Edit(NODE, "(Some(node), _) if self.identity.config.recovers && !self.has_deserted(link) => out.suspect(node),", "(Some(node), _) if self.identity.config.recovers => {\n                if !self.has_deserted(link) {\n                    out.suspect(node);\n                }\n            }")],
         tests="a_node_that_dies_just_after_all_ranks_below_it",
         package="trib-sim",
     ),
@@ -453,7 +453,7 @@ FAULTS = [
     ),
     Fault(
         "what was over before an epoch is not asked after",
-        [Edit(CREATION, "let may_be_over = join.standing.resumed || self.place.config.moves > 0;", "let may_be_over = join.standing.resumed;")],
+        [Edit(CREATION, "let may_be_over = join.standing.resumed || self.identity.config.moves > 0;", "let may_be_over = join.standing.resumed;")],
     ),
     Fault(
         "a rank that was found dead and comes back is waited for by nobody",
@@ -566,7 +566,7 @@ FAULTS = [
     ),
     Fault(
         "payload for segment",
-        [Edit(STREAM, "let given = at.info.given(position, header, at.place.config.limits.segment);", "let given = at.info.given(position, header, at.place.config.limits.payload);")],
+        [Edit(STREAM, "let given = at.info.given(position, header, at.identity.config.limits.segment);", "let given = at.info.given(position, header, at.identity.config.limits.payload);")],
     ),
     Fault(
         "a result is no credit",
@@ -638,7 +638,7 @@ FAULTS = [
     ),
     Fault(
         "nobody is missed in the first epoch",
-        [Edit(NODE, "self.place.config.moves > 0 || !self.pending.is_empty()", "self.place.config.moves > 0")],
+        [Edit(NODE, "self.identity.config.moves > 0 || !self.pending.is_empty()", "self.identity.config.moves > 0")],
         tests="seeds_that_once_failed",
         package="trib-sim",
     ),
@@ -682,7 +682,7 @@ FAULTS = [
     ),
     Fault(
         "a fault overtakes the stable mark",
-        [Edit(ENDING, "let (mark, from) = (group.last_word(&self.place), ", "let (mark, from) = (Marks::default(), ")],
+        [Edit(ENDING, "let (mark, from) = (group.last_word(&self.identity), ", "let (mark, from) = (Marks::default(), ")],
         tests="strict::",
         package="trib-sim",
     ),
@@ -732,22 +732,22 @@ FAULTS = [
         [Edit(CREATION, "self.over_quota(duty, charged - self.going(duty) + 1)", "self.over_quota(duty, charged + 1)")],
     ),
     Fault(
-        "a creation takes a place in the quota before that is free",
+        "a creation takes room in the quota before that is free",
         [Edit(CREATION, "        standing.waits |= is_full;\n", "")],
         tests="membership::",
     ),
     Fault(
-        "every node waits for places in the quota",
-        [Edit(CREATION, "        if self.place.config.parent.is_some() {\n            return self.table", "        if standing.waits && self.place.config.parent.is_some() {\n            return self.table.iter().any(Group::is_going) || self.table")],
+        "every node waits for room in the quota",
+        [Edit(CREATION, "        if self.identity.config.parent.is_some() {\n            return self.table", "        if standing.waits && self.identity.config.parent.is_some() {\n            return self.table.iter().any(Group::is_going) || self.table")],
         tests="membership::",
     ),
     Fault(
-        "a creation waits for the place of a group that is in use",
+        "a creation waits for the room of a group that is in use",
         [Edit(GROUP, "self.left | self.freed == self.info.all", "self.left | self.freed != 0")],
         tests="membership::",
     ),
     Fault(
-        "nobody looks after creations that wait for a place",
+        "nobody looks after creations that wait for room",
         [Edit(CREATION, "            self.creations_wait = true;\n            return;\n", "            return;\n")],
     ),
     Fault(
@@ -782,7 +782,7 @@ FAULTS = [
     ),
     Fault(
         "a rank that leaves without a result is not missed",
-        [Edit(ENDING, "            .or_else(|| waiting_for_the_mark(place, group, position));\n", ";\n        let _ = waiting_for_the_mark(place, group, position);\n")],
+        [Edit(ENDING, "            .or_else(|| waiting_for_the_mark(identity, group, position));\n", ";\n        let _ = waiting_for_the_mark(identity, group, position);\n")],
     ),
     Fault(
         "marks of contributions wait for the last one",
@@ -790,7 +790,7 @@ FAULTS = [
     ),
     Fault(
         "a node that was taken for dead waits for a verdict about ranks that have done",
-        [Edit(CREATION, "!join.standing.all_left || self.place.is_node(child) ||", "!join.standing.all_left ||")],
+        [Edit(CREATION, "!join.standing.all_left || self.identity.is_node(child) ||", "!join.standing.all_left ||")],
         tests="node::membership::",
     ),
     Fault(
@@ -820,8 +820,8 @@ FAULTS = [
         [
             Edit(
                 NODE,
-                "if frame.header.job != self.place.config.job || frame.header.epoch != self.place.config.epoch {",
-                "if frame.header.job != self.place.config.job {",
+                "if frame.header.job != self.identity.config.job || frame.header.epoch != self.identity.config.epoch {",
+                "if frame.header.job != self.identity.config.job {",
             ),
             Edit(LEAF, "let ours = header.job == config.job && header.epoch == config.epoch;", "let ours = header.job == config.job;"),
             Edit(LEAF, "if header.job != self.edge.config.job || header.epoch != self.edge.config.epoch {", "if header.job != self.edge.config.job {"),
@@ -921,10 +921,10 @@ FAULTS = [
     # The quota.
     Fault(
         "quota asked at the first join",
-        [Edit(CREATION, "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse((key, bit), (fault, join.heard), out);\n            }\n", "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse((key, bit), (fault, join.heard), out);\n            }\n            let early = self.pending.get(key).and_then(|pending| self.over_quota(pending.duty, self.charged(pending.duty) + 1)).filter(|_| !join.standing.exists);\n            let early = early.map(|reason| self.place.about(reason, key.members.nth(0).unwrap_or(Rank(0))));\n            if let Some(pending) = self.pending.get_mut(key) {\n                pending.fault = pending.fault.or(early);\n            }\n")],
+        [Edit(CREATION, "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse((key, bit), (fault, join.heard), out);\n            }\n", "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse((key, bit), (fault, join.heard), out);\n            }\n            let early = self.pending.get(key).and_then(|pending| self.over_quota(pending.duty, self.charged(pending.duty) + 1)).filter(|_| !join.standing.exists);\n            let early = early.map(|reason| self.identity.about(reason, key.members.nth(0).unwrap_or(Rank(0))));\n            if let Some(pending) = self.pending.get_mut(key) {\n                pending.fault = pending.fault.or(early);\n            }\n")],
     ),
     Fault(
-        "a verdict gives no place in the quota back",
+        "a verdict gives no room in the quota back",
         [Edit(CREATION, "        *self.reserved.of(pending.duty) -= usize::from(pending.reserves);\n", "")],
     ),
     Fault(
@@ -943,12 +943,12 @@ FAULTS = [
     ),
     Fault(
         "a node that the first rank deserts ends",
-        [Edit(NODE, "(0..self.place.config.children.len()).all(|child| self.was_lost", "(0..self.place.config.children.len()).any(|child| self.was_lost")],
+        [Edit(NODE, "(0..self.identity.config.children.len()).all(|child| self.was_lost", "(0..self.identity.config.children.len()).any(|child| self.was_lost")],
         tests="a_node_is_deserted",
     ),
     Fault(
         "a node that all ranks desert goes on elsewhere",
-        [Edit(NODE, "(0..self.place.config.children.len()).all(|child| self.was_lost", "(0..=self.place.config.children.len()).all(|child| self.was_lost")],
+        [Edit(NODE, "(0..self.identity.config.children.len()).all(|child| self.was_lost", "(0..=self.identity.config.children.len()).all(|child| self.was_lost")],
         tests="ranks_that_leave_together",
         package="trib-sim",
     ),

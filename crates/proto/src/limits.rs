@@ -69,7 +69,7 @@ impl Limits {
     }
 
     /// The indices of groups lie below this at any node, whatever its children are. Those of an
-    /// epoch before keep their places beside new ones.
+    /// epoch before keep theirs beside new ones.
     pub fn indices(&self) -> usize {
         2 * (self.groups.max(1) as usize + self.relays(CHILDREN_MAX))
     }

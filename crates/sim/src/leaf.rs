@@ -170,7 +170,7 @@ impl Leaf {
             let stop = self.names.stops.remove(&(frame.header.group, frame.header.generation));
             environment.rolled_back |= stop.is_some_and(|stop| stop > frame.header.seq);
         }
-        let destination = frame.data.as_ref().and_then(|_| self.core.place(&frame.header));
+        let destination = frame.data.as_ref().and_then(|_| self.core.destination(&frame.header));
         if let (Some(slice), Some(value)) = (destination, &frame.data) {
             self.placed(slice, value, environment);
         }

@@ -581,7 +581,7 @@ impl FrameSink for Sink<'_> {
         if !is_for(self.config, header) {
             return Destination::Refuse("a frame for another child");
         }
-        let placed = self.core.place(header).and_then(|slice| self.landing(slice, header));
+        let placed = self.core.destination(header).and_then(|slice| self.landing(slice, header));
         Destination::Into(placed.unwrap_or_else(|| Incoming::Aside(vec![0; header.payload_len as usize])))
     }
 
@@ -595,7 +595,7 @@ impl FrameSink for Sink<'_> {
 
     /// Since the frame was foreseen, the operation may have failed, and its memory may be gone.
     fn confirm(&mut self, header: &Header, buffer: Incoming) -> Destination<Incoming> {
-        match (&buffer, self.core.place(header)) {
+        match (&buffer, self.core.destination(header)) {
             (Incoming::Placed(foreseen, _), Some(slice)) if *foreseen == slice => Destination::Into(buffer),
             _ => Destination::Discard,
         }

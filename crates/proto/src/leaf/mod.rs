@@ -284,7 +284,7 @@ impl LeafCore {
     /// Where the payload of this frame belongs, so that a driver can read it straight to there. The
     /// frame is parsed but not yet authenticated. `None` means that the payload belongs nowhere and
     /// has to be read aside. This changes nothing: `on_frame` decides later by calling `deliver`.
-    pub fn place(&self, header: &Header) -> Option<Slice> {
+    pub fn destination(&self, header: &Header) -> Option<Slice> {
         let config = &self.edge.config;
         let ours = header.job == config.job && header.epoch == config.epoch;
         if header.kind != Kind::Result || header.payload_len == 0 || !ours {
@@ -297,8 +297,8 @@ impl LeafCore {
     }
 
     /// Where the payload of a stream's frame that has not come yet will belong; `None` if no such
-    /// frame can come. It is like `place`, but results between the next one and this one may still
-    /// be missing.
+    /// frame can come. It is like `destination`, but results between the next one and this one may
+    /// still be missing.
     pub fn foresee(&self, header: &Header) -> Option<Slice> {
         let group = self.groups.get(&self.find(header)?)?;
         group.streams.awaited(header.seq)?.result_slice(header)
@@ -703,7 +703,7 @@ impl LeafCore {
 
     /// Whether the program has freed a group in this epoch that this rank has not left yet, because
     /// it gives others what they lack. Till then it asks for no group that it has not asked for
-    /// before: it would come before the place in the quota that it is to have.
+    /// before: it would come before the room in the quota that it is to have.
     fn owes_a_leave(&self) -> bool {
         self.groups.values().any(Group::owes_a_leave)
     }

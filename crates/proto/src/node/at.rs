@@ -2,15 +2,15 @@
 
 use trib_wire::{ChildIndex, Fault, Header, Kind, Rank, Reason};
 
+use super::identity::Identity;
 use super::info::GroupInfo;
-use super::place::Place;
 use crate::Nanos;
 
 /// One event at one group of one node. It is made when the core has found the group, and is passed
 /// down from there.
 pub(super) struct At<'a, O> {
     /// The node: its configuration and its children.
-    pub(super) place: &'a Place,
+    pub(super) identity: &'a Identity,
     /// The group.
     pub(super) info: &'a GroupInfo,
     /// When the event happened.
@@ -22,17 +22,17 @@ pub(super) struct At<'a, O> {
 impl<O> At<'_, O> {
     /// The header of a frame of the group to a child, or to all with `ChildIndex::ALL`.
     pub(super) fn down(&self, kind: Kind, child: ChildIndex) -> Header {
-        self.info.down(self.place, kind, child)
+        self.info.down(self.identity, kind, child)
     }
 
     /// The header of a frame of the group to the parent; `None` at the root of the tree.
     pub(super) fn up(&self, kind: Kind) -> Option<Header> {
-        self.info.up(self.place, kind)
+        self.info.up(self.identity, kind)
     }
 
     /// A fault about one rank, or about the lowest rank below a child.
     pub(super) fn about(&self, reason: Reason, rank: Rank) -> Fault {
-        self.place.about(reason, rank)
+        self.identity.about(reason, rank)
     }
 
     /// The member at this position has broken the protocol.

@@ -8,11 +8,11 @@ use super::absent::Absent;
 use super::at::At;
 use super::config::NodeConfig;
 use super::frame::Frame;
+use super::identity::Identity;
 use super::info::{Census, Duty};
 use super::link::Link;
 use super::membership::{Departed, Pending};
 use super::output::{NodeOutput, Note, Payload, Target};
-use super::place::Place;
 use super::report::GroupReport;
 use super::table::Table;
 use crate::liveness::{Liveness, Need, Peer, Tick, next_tick};
@@ -21,12 +21,12 @@ use crate::{Nanos, Path};
 
 /// The state machine of one logical node of one job. `B` is the driver's buffer.
 pub struct NodeCore<B> {
-    pub(super) place: Place,
+    pub(super) identity: Identity,
     pub(super) table: Table<B>,
     pub(super) pending: BTreeMap<GroupKey, Pending>,
-    /// The pending groups that hold a place in the quota while the verdict is on its way.
+    /// The pending groups that hold room in the quota while the verdict is on its way.
     pub(super) reserved: Census,
-    /// Whether complete creations wait for places in the quota that will be free.
+    /// Whether complete creations wait for room in the quota that will be free.
     pub(super) creations_wait: bool,
     /// The arbiter of stream contexts. Only the root of the tree has one.
     pub(super) arbiter: Option<Arbiter>,
@@ -62,7 +62,7 @@ impl<B> NodeCore<B> {
         let children = vec![None; config.children.len()];
         NodeCore {
             absent: Absent::new((0..config.children.len()).fold(0u64, |bits, at| bits | 1 << at)),
-            place: Place::new(config),
+            identity: Identity::new(config),
             table: Table::new(),
             pending: BTreeMap::new(),
             reserved: Census::default(),
@@ -83,9 +83,11 @@ impl<B> NodeCore<B> {
     /// The stream connection of a link is open and authenticated.
     pub fn on_link_up(&mut self, now: Nanos, link: Link, out: &mut impl NodeOutput) {
         let peer = match link {
-            Link::Child(child) if !self.place.is_node(child) => Peer::Only,
+            Link::Child(child) if !self.identity.is_node(child) => Peer::Only,
             // This core is of one epoch, and cannot know whether those before bore fruit.
-            Link::Child(_) | Link::Parent => Peer::node(self.place.config.recovers.then_some(self.place.config.moves)),
+            Link::Child(_) | Link::Parent => {
+                Peer::node(self.identity.config.recovers.then_some(self.identity.config.moves))
+            }
         };
         self.now = now;
         if let Some(slot) = self.liveness(link) {
@@ -95,7 +97,7 @@ impl<B> NodeCore<B> {
             self.absent.called(child);
         }
         if self.next_tick == Nanos::NEVER {
-            self.next_tick = now + self.place.config.limits.heartbeat;
+            self.next_tick = now + self.identity.config.limits.heartbeat;
         }
         if link == Link::Parent {
             // It tells the parent that this node knows of the connection.
@@ -115,7 +117,7 @@ impl<B> NodeCore<B> {
         let has_moved = matches!(link, Link::Child(child) if self.moved & (1 << child.0) != 0);
         match (self.node_at(link), link) {
             (_, _) if has_moved => {}
-            (Some(node), _) if self.place.config.recovers && !self.has_deserted(link) => out.suspect(node),
+            (Some(node), _) if self.identity.config.recovers && !self.has_deserted(link) => out.suspect(node),
             (_, Link::Parent) => self.lose_parent(out),
             (_, Link::Child(child)) => self.lose_child(child, out),
         }
@@ -128,11 +130,11 @@ impl<B> NodeCore<B> {
         let children = (0..self.children.len()).filter(|c| self.children[*c].is_some());
         let targets = children.fold(0u64, |bits, child| bits | 1 << child);
         if targets != 0 {
-            let header = self.place.down(Kind::Move, ChildIndex::ALL);
+            let header = self.identity.down(Kind::Move, ChildIndex::ALL);
             out.transmit(Target::Children(targets), Path::Stream, &header, Payload::Body(&body));
         }
         if self.parent.is_some()
-            && let Some(header) = self.place.up(Kind::Move)
+            && let Some(header) = self.identity.up(Kind::Move)
         {
             out.transmit(Target::Parent, Path::Stream, &header, Payload::Body(&body));
         }
@@ -148,7 +150,7 @@ impl<B> NodeCore<B> {
 
     /// The node at the far end of a link, if it is one.
     fn node_at(&self, link: Link) -> Option<NodeId> {
-        let config = &self.place.config;
+        let config = &self.identity.config;
         match link {
             Link::Parent => config.parent.map(|(node, _)| node),
             Link::Child(child) => match config.children.get(usize::from(child.0))?.kind {
@@ -160,7 +162,7 @@ impl<B> NodeCore<B> {
 
     /// Whether all ranks below this node have gone. It may end then, and nobody needs it any more.
     pub fn is_deserted(&self) -> bool {
-        (0..self.place.config.children.len()).all(|child| self.was_lost(ChildIndex(child as u16)))
+        (0..self.identity.config.children.len()).all(|child| self.was_lost(ChildIndex(child as u16)))
     }
 
     /// The same of the node at the far end.
@@ -172,14 +174,14 @@ impl<B> NodeCore<B> {
     pub fn on_frame(&mut self, now: Nanos, link: Link, frame: Frame<'_, B>, out: &mut impl NodeOutput<Buffer = B>) {
         self.now = now;
         // What is of another epoch says nothing of the neighbour of this one.
-        if frame.header.job != self.place.config.job || frame.header.epoch != self.place.config.epoch {
+        if frame.header.job != self.identity.config.job || frame.header.epoch != self.identity.config.epoch {
             return self.refuse_frame(link, &frame, out);
         }
         if let Some(Some(liveness)) = self.liveness(link) {
             liveness.heard(now);
         }
         if link == Link::Parent && frame.path == Path::Stream {
-            self.place.signs_from_above += 1;
+            self.identity.signs_from_above += 1;
         }
         self.dispatch(link, frame, out);
     }
@@ -192,7 +194,7 @@ impl<B> NodeCore<B> {
             Link::Parent => self.table.named_by_parent(header.group, header.generation),
         };
         if let Some(index) = index {
-            let fault = self.place.between(Reason::DatagramTooLong, link);
+            let fault = self.identity.between(Reason::DatagramTooLong, link);
             self.fail(index, fault, None, out);
         }
     }
@@ -209,7 +211,7 @@ impl<B> NodeCore<B> {
         let Some(index) = self.table.named_by_child(header.group, header.generation) else { return };
         let Some(group) = self.table.get_mut(index) else { return };
         let Some(streams) = group.streams.as_mut() else { return };
-        let mut at = At { place: &self.place, info: &group.info, now, out: &mut *out };
+        let mut at = At { identity: &self.identity, info: &group.info, now, out: &mut *out };
         let outcome = streams.on_written(&mut at, child, header.seq);
         self.settle(index, outcome, out);
         self.try_release(index, out);
@@ -224,17 +226,17 @@ impl<B> NodeCore<B> {
         }
         let tick = Tick { due: self.next_tick, now };
         let mut in_doubt = false;
-        if self.place.config.moves == 0 && self.place.config.recovers {
+        if self.identity.config.moves == 0 && self.identity.config.recovers {
             self.ask_nodes_once(out);
         }
-        let is_missed = self.place.config.moves > 0 || !self.pending.is_empty();
-        let absent = self.absent.tick(tick, is_missed, &self.place.config.limits);
+        let is_missed = self.identity.config.moves > 0 || !self.pending.is_empty();
+        let absent = self.absent.tick(tick, is_missed, &self.identity.config.limits);
         for child in (0..64).filter(|child| absent & (1 << child) != 0).map(ChildIndex) {
             self.lose_child(child, out);
         }
         let links = (0..self.children.len()).map(|c| Link::Child(ChildIndex(c as u16))).chain([Link::Parent]);
         for link in links {
-            let limits = self.place.config.limits;
+            let limits = self.identity.config.limits;
             let Some(Some(liveness)) = self.liveness(link) else { continue };
             let need = liveness.need(tick, &limits);
             in_doubt |= liveness.is_in_doubt();
@@ -247,7 +249,7 @@ impl<B> NodeCore<B> {
                 }
             }
         }
-        self.next_tick = next_tick(now, in_doubt, &self.place.config.limits);
+        self.next_tick = next_tick(now, in_doubt, &self.identity.config.limits);
     }
 
     /// The far end of a link has left all questions without an answer. A node that was only stopped
@@ -255,7 +257,7 @@ impl<B> NodeCore<B> {
     /// for dead: so the link stays open until this core says Move over it.
     fn on_silence(&mut self, link: Link, out: &mut impl NodeOutput) {
         out.note(Note::LinkSilent);
-        match self.node_at(link).filter(|_| self.place.config.recovers) {
+        match self.node_at(link).filter(|_| self.identity.config.recovers) {
             Some(node) => out.suspect(node),
             None => self.dead.push(link),
         }
@@ -322,7 +324,7 @@ impl<B> NodeCore<B> {
     }
 
     pub(super) fn answer_heartbeat(&mut self, link: Link, out: &mut impl NodeOutput) {
-        let (now, limits) = (self.now, self.place.config.limits);
+        let (now, limits) = (self.now, self.identity.config.limits);
         if let Some(Some(liveness)) = self.liveness(link)
             && liveness.owes_answer(now, &limits)
         {
@@ -334,11 +336,11 @@ impl<B> NodeCore<B> {
     fn beat(&self, link: Link, out: &mut impl NodeOutput) {
         match link {
             Link::Child(child) => {
-                let header = self.place.down(Kind::Heartbeat, child);
+                let header = self.identity.down(Kind::Heartbeat, child);
                 out.transmit(Target::Child(child), Path::Stream, &header, Payload::None);
             }
             Link::Parent => {
-                if let Some(header) = self.place.up(Kind::Heartbeat) {
+                if let Some(header) = self.identity.up(Kind::Heartbeat) {
                     out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
                 }
             }

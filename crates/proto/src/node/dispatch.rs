@@ -28,7 +28,9 @@ impl<B> NodeCore<B> {
             (Link::Parent, Kind::Ready, Body::Ready(key, start)) => self.on_ready(header, (key, *start), out),
             (Link::Parent, Kind::Ask, Body::Ask(key)) => self.on_ask(key, out),
             (Link::Parent, Kind::Freed, _) => self.on_freed(header, out),
-            (_, Kind::Move, Body::Move(placement)) if self.place.config.recovers => self.on_move(link, placement, out),
+            (_, Kind::Move, Body::Move(placement)) if self.identity.config.recovers => {
+                self.on_move(link, placement, out)
+            }
             (Link::Parent, Kind::Refused, Body::Refused(key, fault)) => {
                 self.on_refused(key, (*fault, Marks::of(header)), out);
             }
@@ -43,7 +45,7 @@ impl<B> NodeCore<B> {
         out.note(Note::UnknownGroup);
         if let (Link::Child(child), Path::Datagram) = (link, frame.path) {
             let Header { group, generation, seq, .. } = *frame.header;
-            let nack = Header { group, generation, seq, ..self.place.down(Kind::Nack, child) };
+            let nack = Header { group, generation, seq, ..self.identity.down(Kind::Nack, child) };
             out.transmit(Target::Child(child), Path::Datagram, &nack, Payload::Body(&Body::Nack(Reason::Unknown)));
         }
     }
@@ -84,7 +86,7 @@ impl<B> NodeCore<B> {
         if header.kind == Kind::Leave {
             return self.on_leave(index, child, out);
         }
-        let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
+        let mut at = At { identity: &self.identity, info: &group.info, now: self.now, out: &mut *out };
         if group.left & (1 << child.0) != 0 {
             // A datagram may have been overtaken by the word that its sender left.
             let is_late = frame.path == Path::Datagram;
@@ -97,7 +99,7 @@ impl<B> NodeCore<B> {
                 if at.info.duty == Duty::Relay {
                     return;
                 }
-                let datagrams = group.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(at.place, at.info)));
+                let datagrams = group.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(at.identity, at.info)));
                 let outcome = datagrams.on_probe(&mut at, position, header);
                 datagrams.marks.make_sure(&mut at);
                 outcome
@@ -109,9 +111,9 @@ impl<B> NodeCore<B> {
                     return;
                 }
                 let marks = if is_stream {
-                    &mut group.streams.get_or_insert_with(|| Box::new(Streams::new(at.place, at.info))).marks
+                    &mut group.streams.get_or_insert_with(|| Box::new(Streams::new(at.identity, at.info))).marks
                 } else {
-                    &mut group.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(at.place, at.info))).marks
+                    &mut group.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(at.identity, at.info))).marks
                 };
                 marks.on_mark(&mut at, position, header.mark);
                 Ok(())
@@ -146,7 +148,7 @@ impl<B> NodeCore<B> {
     fn on_frame_from_parent(&mut self, index: GroupIndex, frame: Frame<'_, B>, out: &mut impl NodeOutput<Buffer = B>) {
         let Some(group) = self.table.get_mut(index) else { return };
         let header = frame.header;
-        let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
+        let mut at = At { identity: &self.identity, info: &group.info, now: self.now, out: &mut *out };
         let (datagrams, streams, lease) = (group.datagrams.as_mut(), group.streams.as_mut(), &group.lease);
         let mut outcome: Result<(), Fault> = Ok(());
         match (header.kind, frame.path, frame.body, datagrams, streams) {
@@ -181,7 +183,7 @@ impl<B> NodeCore<B> {
                 self.end_lease(index, header.seq, out);
             }
             (Kind::GroupError, Path::Stream, Body::GroupError(fault), ..) => {
-                if self.place.config.strict && at.info.duty == Duty::Inner {
+                if self.identity.config.strict && at.info.duty == Duty::Inner {
                     return self.conclude(index, (*fault, Marks::of(header)), Some(Link::Parent), out);
                 }
                 self.fail(index, *fault, Some(Link::Parent), out);
@@ -199,11 +201,11 @@ impl<B> NodeCore<B> {
         out: &mut impl NodeOutput<Buffer = B>,
     ) {
         let Some(group) = self.table.get_mut(index) else { return };
-        let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
+        let mut at = At { identity: &self.identity, info: &group.info, now: self.now, out: &mut *out };
         if at.info.duty == Duty::Relay {
             return at.out.note(Note::Violation);
         }
-        let datagrams = group.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(at.place, at.info)));
+        let datagrams = group.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(at.identity, at.info)));
         let header = frame.header;
         let outcome = datagrams.on_contribution(&mut at, position, frame);
         datagrams.marks.pass_on(&mut at);
@@ -211,8 +213,8 @@ impl<B> NodeCore<B> {
             if !opened {
                 return Ok(());
             }
-            group.check_begun(&self.place, header)?;
-            check_left(&self.place, group)
+            group.check_begun(&self.identity, header)?;
+            check_left(&self.identity, group)
         });
         self.settle(index, outcome, out);
     }
@@ -225,19 +227,19 @@ impl<B> NodeCore<B> {
         out: &mut impl NodeOutput<Buffer = B>,
     ) {
         let Some(group) = self.table.get_mut(index) else { return };
-        let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
+        let mut at = At { identity: &self.identity, info: &group.info, now: self.now, out: &mut *out };
         let header = frame.header;
         if at.info.duty == Duty::Relay || !group.lease.covers(header.seq) {
             at.out.note(Note::Violation);
             let fault = at.violation(position);
             return self.settle(index, Err(fault), out);
         }
-        let streams = group.streams.get_or_insert_with(|| Box::new(Streams::new(at.place, at.info)));
+        let streams = group.streams.get_or_insert_with(|| Box::new(Streams::new(at.identity, at.info)));
         let outcome = streams.on_contribution(&mut at, position, frame);
         streams.marks.pass_on(&mut at);
         let outcome = outcome
-            .and_then(|()| group.announce(&self.place, position, header))
-            .and_then(|()| check_left(&self.place, group));
+            .and_then(|()| group.announce(&self.identity, position, header))
+            .and_then(|()| check_left(&self.identity, group));
         self.settle(index, outcome, out);
         self.try_release(index, out);
     }
@@ -250,11 +252,11 @@ impl<B> NodeCore<B> {
         out: &mut impl NodeOutput<Buffer = B>,
     ) {
         let Some(group) = self.table.get_mut(index) else { return };
-        let outcome = group.announce(&self.place, position, header).and_then(|()| {
-            let at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
+        let outcome = group.announce(&self.identity, position, header).and_then(|()| {
+            let at = At { identity: &self.identity, info: &group.info, now: self.now, out: &mut *out };
             group.lease.on_intent(&at, position, header)
         });
-        match outcome.and_then(|step| check_left(&self.place, group).map(|()| step)) {
+        match outcome.and_then(|step| check_left(&self.identity, group).map(|()| step)) {
             Ok(step) => self.take_step(index, step, header, out),
             Err(fault) => self.settle(index, Err(fault), out),
         }
@@ -282,7 +284,7 @@ mod tests {
     fn marks_that_come_before_all_that_they_are_about_count() {
         for flags in [0, FLAG_STREAM] {
             let (mut core, mut out) = (NodeCore::new(config(None)), Log::default());
-            let header = core.place.down(Kind::Join, ChildIndex::ALL);
+            let header = core.identity.down(Kind::Join, ChildIndex::ALL);
             let (nodes, name) = (RankList::EMPTY, GroupName::default());
             let join = Body::Join { key: key(), fault: None, standing: Standing::NEW, nodes, name };
             bring(&mut core, &mut out, header, &join);

@@ -17,7 +17,7 @@ impl<B> NodeCore<B> {
     /// with it, also those that are only passed on here. What only the driver knows (connections,
     /// bytes) is zero.
     pub fn explain(&self, now: Nanos, most: usize, tag: Option<u64>) -> NodePart {
-        let config = &self.place.config;
+        let config = &self.identity.config;
         let child = |child: &super::NodeChild| ChildPart {
             kind: child.kind,
             ranks: child.ranks.clone(),

@@ -9,9 +9,9 @@ use trib_wire::{
 use super::at::At;
 use super::config::{NodeChild, NodeConfig};
 use super::frame::Frame;
+use super::identity::Identity;
 use super::info::{Duty, GroupInfo, Member};
 use super::output::{Fold, NodeOutput, Note, Part, Payload, Target};
-use super::place::Place;
 use crate::{Limits, Nanos, Path};
 
 /// The number of bytes of every fragment and segment.
@@ -91,7 +91,7 @@ impl NodeOutput for Log {
 
 /// One group at one node, for a machine of which events are made.
 pub(super) struct Bench {
-    place: Place,
+    identity: Identity,
     pub(super) info: GroupInfo,
     pub(super) out: Log,
 }
@@ -108,7 +108,7 @@ impl Bench {
     }
 
     fn new(parent: Option<(NodeId, ChildIndex)>, duty: Duty) -> Bench {
-        let place = Place::new(config(parent));
+        let identity = Identity::new(config(parent));
         let members = [0, 1].map(|rank| Member {
             child: ChildIndex(rank as u16),
             ranks: RankList::from_ranks([rank]),
@@ -128,17 +128,17 @@ impl Bench {
             start: Marks::default(),
             nodes: RankList::default(),
         };
-        Bench { place, info, out: Log::default() }
+        Bench { identity, info, out: Log::default() }
     }
 
     /// The node, for what is made once.
-    pub(super) fn place(&self) -> &Place {
-        &self.place
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     /// An event at the group.
     pub(super) fn at(&mut self) -> At<'_, Log> {
-        At { place: &self.place, info: &self.info, now: Nanos(0), out: &mut self.out }
+        At { identity: &self.identity, info: &self.info, now: Nanos(0), out: &mut self.out }
     }
 
     /// The header of a piece of the allreduce that has the number of the fragment or segment.
@@ -151,7 +151,7 @@ impl Bench {
             root: 0,
             count: u64::from(LEN),
         };
-        let edge = self.place.down(kind, self.info.members[position].child);
+        let edge = self.identity.down(kind, self.info.members[position].child);
         Header { signature, op_seq: seq, seq, elements: LEN, payload_len: LEN, ..edge }
     }
 }

@@ -7,7 +7,7 @@ use trib_wire::{
     ChildIndex, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Marks, Rank, RankList, Signature, Way,
 };
 
-use super::place::Place;
+use super::identity::Identity;
 use crate::window;
 
 /// What a node does for a group.
@@ -82,13 +82,13 @@ impl GroupInfo {
         1 << self.members[position].child.0
     }
 
-    pub(super) fn down(&self, place: &Place, kind: Kind, child: ChildIndex) -> Header {
-        Header { group: self.index, generation: self.generation, ..place.down(kind, child) }
+    pub(super) fn down(&self, identity: &Identity, kind: Kind, child: ChildIndex) -> Header {
+        Header { group: self.index, generation: self.generation, ..identity.down(kind, child) }
     }
 
-    pub(super) fn up(&self, place: &Place, kind: Kind) -> Option<Header> {
+    pub(super) fn up(&self, identity: &Identity, kind: Kind) -> Option<Header> {
         let (group, generation) = self.up?;
-        Some(Header { group, generation, ..place.up(kind)? })
+        Some(Header { group, generation, ..identity.up(kind)? })
     }
 
     /// What a contribution carries, if that is exactly what this child has to give, in a piece that

@@ -5,9 +5,9 @@ use trib_wire::header::FLAG_STREAM;
 use trib_wire::{ChildIndex, Header, Kind};
 
 use super::at::At;
+use super::identity::Identity;
 use super::info::Duty;
 use super::output::{NodeOutput, Payload, Target};
-use super::place::Place;
 use crate::Path;
 
 /// The marks of one path.
@@ -27,9 +27,9 @@ pub(super) struct Marks {
 
 impl Marks {
     /// All ranks below these members hold the results below `start`.
-    pub(super) fn new(path: Path, place: &Place, (members, start): (usize, u64)) -> Marks {
+    pub(super) fn new(path: Path, identity: &Identity, (members, start): (usize, u64)) -> Marks {
         let flags = if path == Path::Stream { FLAG_STREAM } else { 0 };
-        let prompt = place.config.strict;
+        let prompt = identity.config.strict;
         Marks { flags, held: vec![start; members], stable: start, told: start, sure: start, prompt }
     }
 

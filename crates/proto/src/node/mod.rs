@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   config, output, link         what the driver says and is asked for
-//!   place, info, frame, at       where an event meets a group
+//!   identity, info, frame, at    where an event meets a group
 //!   parts, results, marks, report  folding, handing down, who holds what, counting
 //!   llt/, sat/, lease/           a group's three machines: datagrams, streams, the right to stream
 //!   board                        what members say of operations that no node sees
@@ -35,6 +35,7 @@ mod frame;
 mod group;
 #[cfg(test)]
 mod harness;
+mod identity;
 mod info;
 mod lease;
 mod link;
@@ -43,7 +44,6 @@ mod marks;
 mod membership;
 mod output;
 mod parts;
-mod place;
 mod report;
 mod results;
 mod sat;

@@ -85,8 +85,8 @@ impl World {
                 End::Leaf(rank) if self.deaf == Some(rank) => {}
                 End::Leaf(rank) => {
                     let Leaf { core, memory } = &mut self.leaves[rank as usize];
-                    let place = core.place(&frame.header);
-                    assert_eq!(place.is_some(), !frame.data.is_empty() && frame.header.kind == Kind::Result);
+                    let destination = core.destination(&frame.header);
+                    assert_eq!(destination.is_some(), !frame.data.is_empty() && frame.header.kind == Kind::Result);
                     memory.incoming = frame.data;
                     core.on_frame(Nanos(0), frame.path, &frame.header, frame.body, memory);
                 }

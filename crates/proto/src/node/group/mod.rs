@@ -6,12 +6,12 @@ use trib_wire::header::FLAG_STREAM;
 use trib_wire::{Body, ChildIndex, Fault, Header, Kind, Marks};
 
 use super::board::Board;
+use super::identity::Identity;
 use super::info::{Duty, GroupInfo, Posted};
 use super::lease::Lease;
 use super::link::Link;
 use super::llt::Datagrams;
 use super::output::{NodeOutput, Payload, Target};
-use super::place::Place;
 use super::sat::Streams;
 use crate::Path;
 use state::{Event, State, transition};
@@ -84,8 +84,8 @@ impl<B> Group<B> {
 
     /// Every member holds all results below these numbers: under `strict` the last word of the
     /// group's root. Elsewhere nobody asks.
-    pub(super) fn last_word(&self, place: &Place) -> Marks {
-        if !place.config.strict || self.info.duty != Duty::Root {
+    pub(super) fn last_word(&self, identity: &Identity) -> Marks {
+        if !identity.config.strict || self.info.duty != Duty::Root {
             return Marks::default();
         }
         let start = self.info.start;
@@ -127,7 +127,7 @@ impl<B> Group<B> {
     /// Notes that a member streams an operation. It is an error if another member runs the same
     /// operation by datagram: such ranks disagree about its length, and neither protocol would ever
     /// finish it.
-    pub(super) fn announce(&mut self, place: &Place, position: usize, header: &Header) -> Result<(), Fault> {
+    pub(super) fn announce(&mut self, identity: &Identity, position: usize, header: &Header) -> Result<(), Fault> {
         let Announced { asked, streamed } = &mut self.announced[position];
         let last = if header.kind == Kind::Intent { asked } else { streamed };
         if last.is_some_and(|posted| posted.op_seq == header.op_seq) {
@@ -135,7 +135,7 @@ impl<B> Group<B> {
         }
         *last = Some(Posted::from(header));
         match self.datagrams.as_ref().and_then(|datagrams| datagrams.filling(header.op_seq)) {
-            Some(other) => Err(place.mismatch(Posted::from(other), Posted::from(header))),
+            Some(other) => Err(identity.mismatch(Posted::from(other), Posted::from(header))),
             None => Ok(()),
         }
     }
@@ -143,11 +143,11 @@ impl<B> Group<B> {
     /// The same check from the other side: it is an error if a member streams the operation of a
     /// fragment that has just begun. The operation need not be one of those that the member has
     /// announced last, because segments of several operations may wait here.
-    pub(super) fn check_begun(&self, place: &Place, header: &Header) -> Result<(), Fault> {
+    pub(super) fn check_begun(&self, identity: &Identity, header: &Header) -> Result<(), Fault> {
         let announced = self.all_announced().find(|posted| posted.op_seq == header.op_seq);
         let staged = || self.streams.as_ref()?.staged_of(header.op_seq).map(Posted::from);
         match announced.or_else(staged) {
-            Some(other) => Err(place.mismatch(Posted::from(header), other)),
+            Some(other) => Err(identity.mismatch(Posted::from(header), other)),
             None => Ok(()),
         }
     }
@@ -163,11 +163,11 @@ impl<B> Group<B> {
 
     /// The group has failed, so nobody needs what those keep for it that have left: their marks say
     /// so.
-    pub(super) fn release_those_that_left(&self, place: &Place, out: &mut impl NodeOutput) {
+    pub(super) fn release_those_that_left(&self, identity: &Identity, out: &mut impl NodeOutput) {
         let targets = self.left & !self.silent;
         for flags in [0, FLAG_STREAM] {
             if targets != 0 {
-                let header = Header { mark: u64::MAX, flags, ..self.info.down(place, Kind::Mark, ChildIndex::ALL) };
+                let header = Header { mark: u64::MAX, flags, ..self.info.down(identity, Kind::Mark, ChildIndex::ALL) };
                 out.transmit(Target::Children(targets), Path::Stream, &header, Payload::None);
             }
         }
@@ -176,7 +176,7 @@ impl<B> Group<B> {
     /// Tells the fault at the other ends of all the group's edges, but not at `except`.
     pub(super) fn broadcast_fault(
         &self,
-        place: &Place,
+        identity: &Identity,
         (fault, mark): (&Fault, Marks),
         except: Option<Link>,
         out: &mut impl NodeOutput,
@@ -188,17 +188,17 @@ impl<B> Group<B> {
         };
         let targets = self.info.all & !self.left & !skip;
         if targets != 0 {
-            let header = mark.said_by(self.info.down(place, Kind::GroupError, ChildIndex::ALL));
+            let header = mark.said_by(self.info.down(identity, Kind::GroupError, ChildIndex::ALL));
             out.transmit(Target::Children(targets), Path::Stream, &header, Payload::Body(&body));
         }
         if except != Some(Link::Parent) {
-            self.tell_parent(place, fault, out);
+            self.tell_parent(identity, fault, out);
         }
     }
 
     /// Tells the parent of a fault.
-    pub(super) fn tell_parent(&self, place: &Place, fault: &Fault, out: &mut impl NodeOutput) {
-        if let Some(header) = self.info.up(place, Kind::GroupError) {
+    pub(super) fn tell_parent(&self, identity: &Identity, fault: &Fault, out: &mut impl NodeOutput) {
+        if let Some(header) = self.info.up(identity, Kind::GroupError) {
             out.transmit(Target::Parent, Path::Stream, &header, Payload::Body(&Body::GroupError(*fault)));
         }
     }

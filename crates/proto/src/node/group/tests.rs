@@ -49,9 +49,9 @@ fn an_operation_that_one_member_streams_and_another_does_not_is_found_whatever_e
         {
             let mut group = group();
             for (kind, operation) in order {
-                assert_eq!(group.announce(bench.place(), 0, &streams(kind, operation)), Ok(()));
+                assert_eq!(group.announce(bench.identity(), 0, &streams(kind, operation)), Ok(()));
             }
-            let found = group.check_begun(bench.place(), &datagram).map_err(|fault| fault.reason);
+            let found = group.check_begun(bench.identity(), &datagram).map_err(|fault| fault.reason);
             assert_eq!(found, Err(Reason::Mismatch), "{order:?}");
         }
     }

@@ -20,7 +20,7 @@ impl<B> NodeCore<B> {
     ) {
         let now = self.now;
         let Some(group) = self.table.get_mut(index) else { return };
-        let mut at = At { place: &self.place, info: &group.info, now, out: &mut *out };
+        let mut at = At { identity: &self.identity, info: &group.info, now, out: &mut *out };
         let (info, lease) = (at.info, &mut group.lease);
         let mut decisions = Vec::new();
         match (step, self.arbiter.as_mut()) {
@@ -48,7 +48,7 @@ impl<B> NodeCore<B> {
             Decision::Grant(group) | Decision::Revoke(group) => group,
         };
         let Some(group) = self.table.get_mut(index) else { return };
-        let mut at = At { place: &self.place, info: &group.info, now: self.now, out };
+        let mut at = At { identity: &self.identity, info: &group.info, now: self.now, out };
         match decision {
             Decision::Grant(_) => {
                 at.out.note(Note::LeaseGranted);
@@ -65,7 +65,7 @@ impl<B> NodeCore<B> {
     /// lease.
     pub(in crate::node) fn end_lease(&mut self, index: GroupIndex, end: u64, out: &mut impl NodeOutput<Buffer = B>) {
         let Some(group) = self.table.get_mut(index) else { return };
-        let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
+        let mut at = At { identity: &self.identity, info: &group.info, now: self.now, out: &mut *out };
         if !group.lease.end(&mut at, end) {
             return at.out.note(Note::Violation);
         }
@@ -84,7 +84,7 @@ impl<B> NodeCore<B> {
             None => end <= group.info.start.segments || group.info.duty == Duty::Relay,
         });
         if step == Step::Released {
-            let about = self.place.down(Kind::Released, ChildIndex::ALL);
+            let about = self.identity.down(Kind::Released, ChildIndex::ALL);
             self.take_step(index, step, &about, out);
         }
     }

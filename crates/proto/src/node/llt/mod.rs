@@ -25,12 +25,12 @@ use trib_wire::{Body, ChildIndex, Fault, Header, Kind};
 use crate::Path;
 use crate::node::at::At;
 use crate::node::frame::{Frame, about_piece};
+use crate::node::identity::Identity;
 use crate::node::info::{Duty, GroupInfo, Posted};
 use crate::node::link::Link;
 use crate::node::marks::Marks;
 use crate::node::output::{NodeOutput, Note, Part, Payload, Stage, Target};
 use crate::node::parts::{self, Hull};
-use crate::node::place::Place;
 use crate::node::report::{self, Folded};
 use crate::node::results::{Outcome, spread};
 use crate::passage::{Answers, Questions};
@@ -92,15 +92,15 @@ pub(in crate::node) struct Datagrams<B> {
 }
 
 impl<B> Datagrams<B> {
-    pub(in crate::node) fn new(place: &Place, info: &GroupInfo) -> Datagrams<B> {
-        let window = place.config.limits.window as usize;
-        let head = place.down(Kind::Contribution, ChildIndex::ALL);
+    pub(in crate::node) fn new(identity: &Identity, info: &GroupInfo) -> Datagrams<B> {
+        let window = identity.config.limits.window as usize;
+        let head = identity.down(Kind::Contribution, ChildIndex::ALL);
         Datagrams {
             window: window as u64,
             start: info.start.fragments,
             records: (0..2 * window).map(|_| Record::new(State::Empty, head, Nanos(0))).collect(),
             parts: (0..window * info.members.len()).map(|_| None).collect(),
-            marks: Marks::new(Path::Datagram, place, (info.members.len(), info.start.fragments)),
+            marks: Marks::new(Path::Datagram, identity, (info.members.len(), info.start.fragments)),
             answers: vec![Answers::default(); info.members.len()],
             folded: Folded::default(),
         }
@@ -160,9 +160,9 @@ impl<B> Datagrams<B> {
         }
         if !opens && !same_operation(&self.records[slot].head, header) {
             at.out.note(Note::Disagreement);
-            return Err(at.place.mismatch(Posted::from(&self.records[slot].head), Posted::from(header)));
+            return Err(at.identity.mismatch(Posted::from(&self.records[slot].head), Posted::from(header)));
         }
-        let Some(elements) = info.given(position, header, at.place.config.limits.payload) else {
+        let Some(elements) = info.given(position, header, at.identity.config.limits.payload) else {
             at.out.note(Note::Violation);
             return Ok(false);
         };
@@ -192,9 +192,9 @@ impl<B> Datagrams<B> {
         match self.age(header.seq) {
             Age::Current | Age::Next => {
                 if self.is_done(header.seq)
-                    && let Some(reason) = self.answers[position].give(at.now, header.seq, at.place.patience_below())
+                    && let Some(reason) = self.answers[position].give(at.now, header.seq, at.identity.patience_below())
                 {
-                    return Err(at.place.between(reason, Link::Child(at.info.members[position].child)));
+                    return Err(at.identity.between(reason, Link::Child(at.info.members[position].child)));
                 }
                 return self.answer(at, position, header.seq);
             }
@@ -241,7 +241,7 @@ impl<B> Datagrams<B> {
         record.above = Some(held);
         let is_there = held.have & 1 != 0;
         if let Some(reason) = record.questions.answer(at.now, is_there) {
-            return Err(at.place.between(reason, Link::Parent));
+            return Err(at.identity.between(reason, Link::Parent));
         }
         if !is_there {
             record.asked = at.now;
@@ -350,7 +350,7 @@ impl<B> Datagrams<B> {
     /// Answers a child that repeats itself or asks: with the result, or with what this node has.
     /// There is a fault if the parent, which is asked then, never answers.
     fn answer(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, position: usize, seq: u64) -> Result<(), Fault> {
-        let (node, all, child) = (at.place.config.node, at.info.all, at.info.members[position].child);
+        let (node, all, child) = (at.identity.config.node, at.info.all, at.info.members[position].child);
         let slot = self.record_at(seq);
         let record = &self.records[slot];
         let current = record.state != State::Empty && record.head.seq == seq;
@@ -374,11 +374,11 @@ impl<B> Datagrams<B> {
     fn ask_up(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize) -> Result<(), Fault> {
         let record = &mut self.records[slot];
         record.asked = at.now;
-        let verdict = record.questions.ask(at.now, at.place.signs_from_above, at.place.config.limits.heartbeat);
+        let verdict = record.questions.ask(at.now, at.identity.signs_from_above, at.identity.config.limits.heartbeat);
         if let Some(header) = self.header_up(at, Kind::Probe, slot) {
             at.out.transmit(Target::Parent, Path::Datagram, &header, Payload::None);
         }
-        verdict.map_or(Ok(()), |reason| Err(at.place.between(reason, Link::Parent)))
+        verdict.map_or(Ok(()), |reason| Err(at.identity.between(reason, Link::Parent)))
     }
 
     /// Hands the result of a record in state Done to these children.
@@ -412,8 +412,8 @@ enum Age {
 }
 
 fn same_operation(a: &Header, b: &Header) -> bool {
-    let place = |header: &Header| (header.op_seq, header.lane, header.piece());
-    a.signature == b.signature && place(a) == place(b)
+    let coordinates = |header: &Header| (header.op_seq, header.lane, header.piece());
+    a.signature == b.signature && coordinates(a) == coordinates(b)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ impl<B> NodeCore<B> {
         out: &mut impl NodeOutput,
     ) {
         let nodes = join.nodes;
-        let credible = if self.place.is_node(child) {
+        let credible = if self.identity.is_node(child) {
             nodes.is_empty() || nodes.is_valid(u32::from(u16::MAX))
         } else {
             nodes.is_empty()
@@ -32,7 +32,7 @@ impl<B> NodeCore<B> {
         }
         // A rank that has done with the group waits for nothing, unless it stays for those that
         // ask. A node below waits for the verdict all the same.
-        let waits = !join.standing.all_left || self.place.is_node(child) || self.place.config.strict;
+        let waits = !join.standing.all_left || self.identity.is_node(child) || self.identity.config.strict;
         if waits && let Some(fault) = self.death_below(child, key) {
             // All others have been told that these ranks are dead, and wait for them no more.
             return self.refuse((key, bit), (fault, join.heard), out);
@@ -57,10 +57,10 @@ impl<B> NodeCore<B> {
             }
             return;
         }
-        let fault = join.fault.or((!credible).then(|| self.place.about(Reason::Protocol, Rank(0))));
+        let fault = join.fault.or((!credible).then(|| self.identity.about(Reason::Protocol, Rank(0))));
         pending.join(child, Join { fault, nodes: if credible { nodes } else { &EMPTY }, ..join });
         // In a later epoch nobody knows who was taken for dead before, and what was over then.
-        let may_be_over = join.standing.resumed || self.place.config.moves > 0;
+        let may_be_over = join.standing.resumed || self.identity.config.moves > 0;
         if may_be_over && !pending.asked {
             pending.asked = true;
             let targets = pending.all & !pending.joined;
@@ -72,11 +72,11 @@ impl<B> NodeCore<B> {
 
     /// Begins to gather the joins of a group.
     pub(in crate::node) fn open_pending(&mut self, key: &GroupKey, child: ChildIndex) -> Result<(), Fault> {
-        let mut pending = Pending::new(&self.place, key.clone())?;
+        let mut pending = Pending::new(&self.identity, key.clone())?;
         if pending.all & (1 << child.0) == 0 {
-            return Err(self.place.about(Reason::BadMembers, key.members.nth(0).unwrap_or(Rank(0))));
+            return Err(self.identity.about(Reason::BadMembers, key.members.nth(0).unwrap_or(Rank(0))));
         }
-        lose_the_dead(&self.place, &self.lost, &mut pending);
+        lose_the_dead(&self.identity, &self.lost, &mut pending);
         self.pending.insert(key.clone(), pending);
         Ok(())
     }
@@ -86,9 +86,9 @@ impl<B> NodeCore<B> {
     /// quota is asked when all have joined and not before: by then every member's earlier leaves
     /// have come, so a group may take the place of one that its members have just freed.
     fn over_quota(&self, duty: Duty, groups: usize) -> Option<Reason> {
-        let limits = &self.place.config.limits;
+        let limits = &self.identity.config.limits;
         if duty == Duty::Relay {
-            return (groups > limits.relays(self.place.nodes_below())).then_some(Reason::GroupQuota);
+            return (groups > limits.relays(self.identity.nodes_below())).then_some(Reason::GroupQuota);
         }
         if groups > limits.groups as usize {
             Some(Reason::GroupQuota)
@@ -106,7 +106,7 @@ impl<B> NodeCore<B> {
     }
 
     /// Those of them that will be gone whatever programs do. In a new epoch freed groups come
-    /// again, beside those that have taken their places.
+    /// again, beside those that have come for them.
     fn going(&self, duty: Duty) -> usize {
         let is_charged = |other: Duty| (other == Duty::Relay) == (duty == Duty::Relay);
         let groups = self.table.iter().filter(|group| group.is_going() && is_charged(group.info.duty)).count();
@@ -114,21 +114,21 @@ impl<B> NodeCore<B> {
         groups + coming
     }
 
-    /// Whether a complete creation waits for what becomes of other groups: for places in the quota
+    /// Whether a complete creation waits for what becomes of other groups: for room in the quota
     /// that will be free and that groups of an earlier epoch still have. Only the root of the tree
-    /// waits for these. It knows all groups, and no other creation waits for one that waits here.
+    /// waits for it. It knows all groups, and no other creation waits for one that waits here.
     ///
     /// A node below waits until it has left what those below have freed in this epoch, as a rank
     /// does: so that the root knows of it. That depends on no creation either.
     fn has_to_wait(&self, standing: &Standing) -> bool {
-        if self.place.config.parent.is_some() {
+        if self.identity.config.parent.is_some() {
             return self.table.iter().any(Group::goes_unknown);
         }
         let may_come = |pending: &Pending| pending.standing().exists && !pending.is_complete();
         standing.waits && (self.table.iter().any(Group::is_going) || self.pending.values().any(may_come))
     }
 
-    /// Groups may be gone, or known to stay: creations that have waited for their places go on.
+    /// Groups may be gone, or known to stay: creations that have waited for room go on.
     pub(in crate::node) fn advance_waiting(&mut self, out: &mut impl NodeOutput) {
         while core::mem::take(&mut self.creations_wait) {
             let before = self.pending.len();
@@ -143,41 +143,41 @@ impl<B> NodeCore<B> {
 
     /// How many creations may be incomplete here.
     fn pending_most(&self) -> usize {
-        let limits = &self.place.config.limits;
-        let groups = (limits.groups as usize).saturating_add(limits.relays(self.place.nodes_below()));
+        let limits = &self.identity.config.limits;
+        let groups = (limits.groups as usize).saturating_add(limits.relays(self.identity.nodes_below()));
         PENDING_FLOOR.saturating_add(PENDING_PER_GROUP.saturating_mul(groups))
     }
 
     pub(in crate::node) fn advance_pending(&mut self, key: &GroupKey, out: &mut impl NodeOutput) {
         let complete = self.pending.get(key).filter(|pending| pending.is_complete());
         let Some((duty, mut standing)) = complete.map(|pending| (pending.duty, pending.standing())) else { return };
-        // A group of an earlier epoch has had its place in the quota there.
+        // A group of an earlier epoch has had its room in the quota there.
         let charged = self.charged(duty);
         let is_full = !standing.exists && self.over_quota(duty, charged + 1).is_some();
         standing.waits |= is_full;
         // Which of the groups will be gone takes a look at each of them, and matters only then.
         let quota = if is_full { self.over_quota(duty, charged - self.going(duty) + 1) } else { None };
         let has_to_wait = !standing.exists && self.has_to_wait(&standing);
-        let quota = quota.map(|reason| self.place.about(reason, key.members.nth(0).unwrap_or(Rank(0))));
-        let place = &self.place;
+        let quota = quota.map(|reason| self.identity.about(reason, key.members.nth(0).unwrap_or(Rank(0))));
+        let identity = &self.identity;
         let Some(pending) = self.pending.get_mut(key) else { return };
         pending.fault = pending.fault.or(quota);
         if pending.fault.is_none() && has_to_wait {
             self.creations_wait = true;
             return;
         }
-        match place.up(Kind::Join) {
+        match identity.up(Kind::Join) {
             Some(header) => {
                 let header = pending.heard.said_by(header);
                 pending.step(Event::AllJoined, false);
                 pending.reserves = pending.fault.is_none();
                 *self.reserved.of(duty) += usize::from(pending.reserves);
-                let nodes = pending.folding_nodes(place);
+                let nodes = pending.folding_nodes(identity);
                 let name = pending.name.clone();
                 let body = Body::Join { key: key.clone(), fault: pending.fault, standing, nodes, name };
                 out.transmit(Target::Parent, Path::Stream, &header, Payload::Body(&body));
             }
-            None => match pending.fault.or_else(|| pending.never_made(place)) {
+            None => match pending.fault.or_else(|| pending.never_made(identity)) {
                 Some(fault) => {
                     // What one rank has told its program counts for all.
                     let mark = pending.heard;
@@ -197,7 +197,7 @@ impl<B> NodeCore<B> {
         (key, start): (&GroupKey, Marks),
         out: &mut impl NodeOutput,
     ) {
-        if header.group.0 as usize >= self.place.config.limits.indices() {
+        if header.group.0 as usize >= self.identity.config.limits.indices() {
             return out.note(Note::Violation);
         }
         self.make_group(key, (Some(header), start), out);
@@ -209,7 +209,7 @@ impl<B> NodeCore<B> {
 
     /// Takes the creation of this key, if this verdict can apply to it.
     fn take_pending(&mut self, key: &GroupKey, verdict: Event) -> Option<Pending> {
-        let is_root = self.place.config.parent.is_none();
+        let is_root = self.identity.config.parent.is_none();
         if !self.pending.get_mut(key)?.step(verdict, is_root) {
             return None;
         }
@@ -226,7 +226,7 @@ impl<B> NodeCore<B> {
     ) {
         let Some(pending) = self.take_pending(key, Event::Ready) else { return out.note(Note::Violation) };
         let (index, generation) = self.table.next_name();
-        let nodes = if self.arbiter.is_some() { pending.folding_nodes(&self.place) } else { RankList::default() };
+        let nodes = if self.arbiter.is_some() { pending.folding_nodes(&self.identity) } else { RankList::default() };
         let ((left, silent), freed) = (pending.absent(), pending.freed());
         let info = GroupInfo {
             start,
@@ -242,7 +242,7 @@ impl<B> NodeCore<B> {
             inner: pending.inner,
             nodes,
         };
-        let header = info.down(&self.place, Kind::Ready, ChildIndex::ALL);
+        let header = info.down(&self.identity, Kind::Ready, ChildIndex::ALL);
         let body = Body::Ready(info.key.clone(), start);
         let targets = pending.all & !silent;
         let mut group = Group::new(info);
@@ -261,7 +261,7 @@ impl<B> NodeCore<B> {
     fn end_pending(&mut self, key: &GroupKey, verdict: (Fault, Marks), out: &mut impl NodeOutput) {
         let Some(pending) = self.take_pending(key, Event::Refused) else { return out.note(Note::Violation) };
         // Under `strict` those that have done with it stay until the others know how it ended.
-        let silent = if self.place.config.strict { pending.dead } else { pending.absent().1 };
+        let silent = if self.identity.config.strict { pending.dead } else { pending.absent().1 };
         self.refuse((key, pending.all & !silent), verdict, out);
     }
 
@@ -275,7 +275,7 @@ impl<B> NodeCore<B> {
     ) {
         out.note(Note::GroupRefused);
         if targets != 0 {
-            let header = mark.said_by(self.place.down(Kind::Refused, ChildIndex::ALL));
+            let header = mark.said_by(self.identity.down(Kind::Refused, ChildIndex::ALL));
             let body = Body::Refused(key.clone(), fault);
             out.transmit(Target::Children(targets), Path::Stream, &header, Payload::Body(&body));
         }

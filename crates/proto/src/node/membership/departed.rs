@@ -44,7 +44,7 @@ impl<B> NodeCore<B> {
         };
         if *targets != 0 {
             let (group, generation) = (*group, *generation);
-            let down = self.place.down(Kind::Mark, ChildIndex::ALL);
+            let down = self.identity.down(Kind::Mark, ChildIndex::ALL);
             let header = Header { group, generation, mark: header.mark, flags: header.flags, ..down };
             out.transmit(Target::Children(*targets), Path::Stream, &header, Payload::None);
         }
@@ -52,7 +52,7 @@ impl<B> NodeCore<B> {
 
     fn say_freed(&self, (group, generation): Name, targets: u64, out: &mut impl NodeOutput) {
         if targets != 0 {
-            let header = Header { group, generation, ..self.place.down(Kind::Freed, ChildIndex::ALL) };
+            let header = Header { group, generation, ..self.identity.down(Kind::Freed, ChildIndex::ALL) };
             out.transmit(Target::Children(targets), Path::Stream, &header, Payload::None);
         }
     }

@@ -5,9 +5,9 @@ use trib_wire::{ChildIndex, Fault, GroupIndex, Kind, Marks, Rank, Reason};
 use crate::Path;
 use crate::node::at::At;
 use crate::node::group::Group;
+use crate::node::identity::Identity;
 use crate::node::info::{Duty, Member};
 use crate::node::lease::Lease;
-use crate::node::place::Place;
 use crate::node::{Link, NodeCore, NodeOutput, Note, Payload, Target};
 
 impl<B> NodeCore<B> {
@@ -27,16 +27,16 @@ impl<B> NodeCore<B> {
         out: &mut impl NodeOutput,
     ) {
         let Some(group) = self.table.get_mut(index) else { return };
-        match (self.place.config.strict, group.info.duty) {
+        match (self.identity.config.strict, group.info.duty) {
             (false, _) | (true, Duty::Relay) => self.conclude(index, (fault, Marks::default()), from, out),
             (true, Duty::Root) => {
                 // A child that has found the fault waits for the answer like all others.
-                let (mark, from) = (group.last_word(&self.place), from.filter(|link| *link == Link::Parent));
+                let (mark, from) = (group.last_word(&self.identity), from.filter(|link| *link == Link::Parent));
                 self.conclude(index, (fault, mark), from, out);
             }
             (true, Duty::Inner) => {
                 if group.report() {
-                    group.tell_parent(&self.place, &fault, out);
+                    group.tell_parent(&self.identity, &fault, out);
                     self.give_back(index, out);
                 }
             }
@@ -58,9 +58,9 @@ impl<B> NodeCore<B> {
         }
         out.note(Note::GroupFailed);
         out.failed(&fault);
-        group.broadcast_fault(&self.place, (&fault, mark), from, out);
-        if self.place.config.recovers && !self.place.config.strict {
-            group.release_those_that_left(&self.place, out);
+        group.broadcast_fault(&self.identity, (&fault, mark), from, out);
+        if self.identity.config.recovers && !self.identity.config.strict {
+            group.release_those_that_left(&self.identity, out);
         }
         self.give_back(index, out);
     }
@@ -78,17 +78,17 @@ impl<B> NodeCore<B> {
     /// afterwards. Under `strict` only the roots of groups may say how these end, and no one node
     /// knows that of a group that waits to go on: these wait for another epoch.
     pub fn give_up(&mut self, out: &mut impl NodeOutput) {
-        let first = self.place.config.children.first().and_then(|child| child.ranks.nth(0)).unwrap_or(Rank(0));
-        let fault = self.place.about(Reason::NodeFailed, first);
+        let first = self.identity.config.children.first().and_then(|child| child.ranks.nth(0)).unwrap_or(Rank(0));
+        let fault = self.identity.about(Reason::NodeFailed, first);
         for group in self.table.iter().filter(|group| !group.has_failed()) {
-            if self.place.config.strict && group.info.duty == Duty::Inner {
-                group.tell_parent(&self.place, &fault, out);
+            if self.identity.config.strict && group.info.duty == Duty::Inner {
+                group.tell_parent(&self.identity, &fault, out);
             } else {
-                group.broadcast_fault(&self.place, (&fault, group.last_word(&self.place)), None, out);
+                group.broadcast_fault(&self.identity, (&fault, group.last_word(&self.identity)), None, out);
             }
         }
         for (key, pending) in core::mem::take(&mut self.pending) {
-            if !self.place.config.strict || !pending.standing().resumed {
+            if !self.identity.config.strict || !pending.standing().resumed {
                 self.refuse((&key, pending.joined & !pending.dead), (fault, Marks::default()), out);
             }
         }
@@ -103,18 +103,18 @@ impl<B> NodeCore<B> {
         let Some(group) = self.table.get_mut(index) else { return };
         group.left |= 1 << child.0;
         // Under `strict` an operation succeeds only when those that have left hold the result, too.
-        if !self.place.config.strict
+        if !self.identity.config.strict
             && let Some(position) = group.info.position(child)
         {
-            let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
+            let mut at = At { identity: &self.identity, info: &group.info, now: self.now, out: &mut *out };
             group.datagrams.iter_mut().for_each(|datagrams| datagrams.marks.leave(&mut at, position));
             group.streams.iter_mut().for_each(|streams| streams.marks.leave(&mut at, position));
             group.board.iter_mut().for_each(|board| board.leave(&mut at, position));
         }
-        let outcome = check_left(&self.place, group);
+        let outcome = check_left(&self.identity, group);
         let step = group.lease.check_stops(&group.info, group.left);
         self.settle(index, outcome, out);
-        let about = self.place.down(Kind::StopAt, ChildIndex::ALL);
+        let about = self.identity.down(Kind::StopAt, ChildIndex::ALL);
         self.take_step(index, step, &about, out);
         self.try_release(index, out);
         self.try_free(index, out);
@@ -126,11 +126,11 @@ impl<B> NodeCore<B> {
         if !group.is_gone() {
             return;
         }
-        if let Some(header) = group.info.up(&self.place, Kind::Leave) {
+        if let Some(header) = group.info.up(&self.identity, Kind::Leave) {
             out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
         }
         if let Some(group) = self.table.remove(index)
-            && self.place.config.recovers
+            && self.identity.config.recovers
         {
             self.depart(&group.info, group.silent, out);
         }
@@ -141,7 +141,7 @@ impl<B> NodeCore<B> {
 
 /// A fault if a child has left while others wait for it. It will never contribute, so they are told
 /// instead of waiting for ever.
-pub(in crate::node) fn check_left<B>(place: &Place, group: &Group<B>) -> Result<(), Fault> {
+pub(in crate::node) fn check_left<B>(identity: &Identity, group: &Group<B>) -> Result<(), Fault> {
     if group.left == 0 || group.has_failed() {
         return Ok(());
     }
@@ -156,9 +156,9 @@ pub(in crate::node) fn check_left<B>(place: &Place, group: &Group<B>) -> Result<
             .or_else(|| group.streams.as_ref().and_then(|s| s.waits_for(position)))
             .map(|header| Rank(header.witness))
             .or_else(|| waiting_for_the_lock(group))
-            .or_else(|| waiting_for_the_mark(place, group, position));
+            .or_else(|| waiting_for_the_mark(identity, group, position));
         if let Some(waiting) = waits {
-            return Err(Fault { rank_b: waiting, ..place.about(Reason::MemberLeft, member.first) });
+            return Err(Fault { rank_b: waiting, ..identity.about(Reason::MemberLeft, member.first) });
         }
     }
     Ok(())
@@ -166,11 +166,11 @@ pub(in crate::node) fn check_left<B>(place: &Place, group: &Group<B>) -> Result<
 
 /// A rank that waits for the word that all have a result, if the member at a position has left
 /// without it. Such a word is waited for under `strict` alone.
-fn waiting_for_the_mark<B>(place: &Place, group: &Group<B>, position: usize) -> Option<Rank> {
+fn waiting_for_the_mark<B>(identity: &Identity, group: &Group<B>, position: usize) -> Option<Rank> {
     let lacks = group.datagrams.as_ref().is_some_and(|datagrams| datagrams.outruns(position))
         || group.streams.as_ref().is_some_and(|streams| streams.outruns(position));
     let is_here = |member: &&Member| group.left & (1 << member.child.0) == 0;
-    group.info.members.iter().find(is_here).filter(|_| lacks && place.config.strict).map(|member| member.first)
+    group.info.members.iter().find(is_here).filter(|_| lacks && identity.config.strict).map(|member| member.first)
 }
 
 /// A rank that waits for the lock of a group, if there is one.

@@ -7,21 +7,21 @@ use trib_wire::{Body, ChildIndex, ChildKind, Fault, GroupKey, Kind, Rank, RankLi
 use super::pending::Pending;
 use super::stage::Event;
 use crate::Path;
+use crate::node::identity::Identity;
 use crate::node::info::Census;
-use crate::node::place::Place;
 use crate::node::{Link, NodeCore, NodeOutput, Note, Payload, Target};
 
 impl<B> NodeCore<B> {
     pub(in crate::node) fn death_of(&self, child: ChildIndex) -> Fault {
-        match self.place.config.children[usize::from(child.0)].kind {
-            ChildKind::Rank(rank) => self.place.about(Reason::MemberDead, rank),
+        match self.identity.config.children[usize::from(child.0)].kind {
+            ChildKind::Rank(rank) => self.identity.about(Reason::MemberDead, rank),
             ChildKind::Node(node) => {
-                let first = self.place.config.children[usize::from(child.0)].ranks.nth(0).unwrap_or(Rank(0));
-                if self.place.config.recovers {
+                let first = self.identity.config.children[usize::from(child.0)].ranks.nth(0).unwrap_or(Rank(0));
+                if self.identity.config.recovers {
                     // Any rank below would have called some candidate of the node, so all are dead.
-                    return self.place.about(Reason::MemberDead, first);
+                    return self.identity.about(Reason::MemberDead, first);
                 }
-                Fault { node, ..self.place.about(Reason::NodeDead, first) }
+                Fault { node, ..self.identity.about(Reason::NodeDead, first) }
             }
         }
     }
@@ -43,14 +43,14 @@ impl<B> NodeCore<B> {
         for pending in self.pending.values_mut().filter(|p| p.all & bit != 0) {
             pending.lose(child, fault);
         }
-        let ranks = self.place.config.children[usize::from(child.0)].ranks.clone();
+        let ranks = self.identity.config.children[usize::from(child.0)].ranks.clone();
         self.lose_ranks(&ranks, out);
     }
 
     /// Whether all ranks at or below a child were found dead in this epoch. Some of them may come
     /// back all the same.
     pub(in crate::node) fn was_lost(&self, child: ChildIndex) -> bool {
-        let child = self.place.config.children.get(usize::from(child.0));
+        let child = self.identity.config.children.get(usize::from(child.0));
         child.is_some_and(|child| child.ranks.iter().all(|rank| self.lost.contains(&rank)))
     }
 
@@ -63,17 +63,17 @@ impl<B> NodeCore<B> {
         if self.was_lost(child) {
             return Some(self.death_of(child));
         }
-        let below = &self.place.config.children.get(usize::from(child.0))?.ranks;
+        let below = &self.identity.config.children.get(usize::from(child.0))?.ranks;
         let members = || below.iter().filter(|rank| key.members.contains(*rank));
         let first = members().next().filter(|_| members().all(|rank| self.lost.contains(&rank)))?;
-        Some(self.place.about(Reason::MemberDead, first))
+        Some(self.identity.about(Reason::MemberDead, first))
     }
 
     /// A node below has lost these ranks.
     pub(in crate::node) fn on_lost(&mut self, child: ChildIndex, ranks: &RankList, out: &mut impl NodeOutput) {
-        let below = &self.place.config.children[usize::from(child.0)].ranks;
-        let credible = ranks.is_valid(self.place.config.world_size) && ranks.iter().all(|rank| below.contains(rank));
-        if !credible || !self.place.is_node(child) {
+        let below = &self.identity.config.children[usize::from(child.0)].ranks;
+        let credible = ranks.is_valid(self.identity.config.world_size) && ranks.iter().all(|rank| below.contains(rank));
+        if !credible || !self.identity.is_node(child) {
             return out.note(Note::Violation);
         }
         self.lose_ranks(ranks, out);
@@ -83,7 +83,7 @@ impl<B> NodeCore<B> {
     pub(in crate::node) fn lose_ranks(&mut self, ranks: &RankList, out: &mut impl NodeOutput) {
         self.lost.extend(ranks.iter());
         for pending in self.pending.values_mut() {
-            lose_the_dead(&self.place, &self.lost, pending);
+            lose_the_dead(&self.identity, &self.lost, pending);
         }
         let keys: Vec<GroupKey> = self.pending.keys().cloned().collect();
         for key in keys {
@@ -92,7 +92,7 @@ impl<B> NodeCore<B> {
         self.advance_waiting(out);
         // This frame goes behind the joins that the loss has completed. After it, no node above
         // expects a join from these ranks.
-        if let Some(header) = self.place.up(Kind::Lost)
+        if let Some(header) = self.identity.up(Kind::Lost)
             && self.orphaned.is_none()
         {
             out.transmit(Target::Parent, Path::Stream, &header, Payload::Body(&Body::Lost(ranks.clone())));
@@ -100,9 +100,9 @@ impl<B> NodeCore<B> {
     }
 
     pub(in crate::node) fn death_of_parent(&self) -> Fault {
-        let first = self.place.config.children.first().and_then(|c| c.ranks.nth(0)).unwrap_or(Rank(0));
-        let fault = self.place.about(Reason::NodeDead, first);
-        Fault { node: self.place.config.parent.map_or(fault.node, |(parent, _)| parent), ..fault }
+        let first = self.identity.config.children.first().and_then(|c| c.ranks.nth(0)).unwrap_or(Rank(0));
+        let fault = self.identity.about(Reason::NodeDead, first);
+        Fault { node: self.identity.config.parent.map_or(fault.node, |(parent, _)| parent), ..fault }
     }
 
     pub(in crate::node) fn lose_parent(&mut self, out: &mut impl NodeOutput) {
@@ -123,12 +123,12 @@ impl<B> NodeCore<B> {
 
 /// A creation fails if a member is dead. A child below which every member is dead will not join,
 /// but one that has joined waits for the verdict all the same.
-pub(in crate::node) fn lose_the_dead(place: &Place, lost: &BTreeSet<Rank>, pending: &mut Pending) {
+pub(in crate::node) fn lose_the_dead(identity: &Identity, lost: &BTreeSet<Rank>, pending: &mut Pending) {
     for position in 0..pending.members.len() {
         let member = &pending.members[position];
         let ranks = || member.ranks.iter().filter_map(|r| pending.key.members.nth(r.0));
         let Some(dead) = ranks().find(|rank| lost.contains(rank)) else { continue };
-        let fault = place.about(Reason::MemberDead, dead);
+        let fault = identity.about(Reason::MemberDead, dead);
         let joined = pending.joined & (1 << member.child.0) != 0;
         if !joined && ranks().all(|rank| lost.contains(&rank)) {
             pending.lose(member.child, fault);

@@ -3,8 +3,8 @@
 use trib_wire::{ChildIndex, Fault, GroupKey, GroupName, Marks, Rank, RankList, Reason, Standing};
 
 use super::stage::{Event, Stage, transition};
+use crate::node::identity::Identity;
 use crate::node::info::{Duty, Member};
-use crate::node::place::Place;
 
 /// What a child says when it joins, besides the group's key.
 #[derive(Clone, Copy)]
@@ -51,19 +51,19 @@ pub(in crate::node) struct Pending {
     /// The nodes below that fold for the group.
     pub(in crate::node) nodes: Vec<u32>,
     stage: Stage,
-    /// Whether it holds a place in the quota until the verdict comes.
+    /// Whether it holds room in the quota until the verdict comes.
     pub(in crate::node) reserves: bool,
 }
 
 impl Pending {
     /// Finds which children take part, and what this node will do for the group.
-    pub(in crate::node) fn new(place: &Place, key: GroupKey) -> Result<Pending, Fault> {
-        if !key.members.is_valid(place.config.world_size) {
-            return Err(place.about(Reason::BadMembers, Rank(0)));
+    pub(in crate::node) fn new(identity: &Identity, key: GroupKey) -> Result<Pending, Fault> {
+        if !key.members.is_valid(identity.config.world_size) {
+            return Err(identity.about(Reason::BadMembers, Rank(0)));
         }
-        let mut by_child: Vec<(Vec<u32>, Rank)> = vec![(Vec::new(), Rank(u32::MAX)); place.config.children.len()];
+        let mut by_child: Vec<(Vec<u32>, Rank)> = vec![(Vec::new(), Rank(u32::MAX)); identity.config.children.len()];
         for (position, rank) in key.members.iter().enumerate() {
-            if let Some(child) = place.child_of(rank) {
+            if let Some(child) = identity.child_of(rank) {
                 let (ranks, first) = &mut by_child[usize::from(child.0)];
                 ranks.push(position as u32);
                 *first = (*first).min(rank);
@@ -82,11 +82,11 @@ impl Pending {
         let bits = |keep: &dyn Fn(ChildIndex) -> bool| {
             members.iter().filter(|m| keep(m.child)).fold(0u64, |bits, m| bits | 1 << m.child.0)
         };
-        let (all, inner) = (bits(&|_| true), bits(&|c| place.is_node(c)));
+        let (all, inner) = (bits(&|_| true), bits(&|c| identity.is_node(c)));
         let below: u32 = members.iter().map(|m| m.ranks.len()).sum();
         let duty = match members.as_slice() {
             _ if below < key.members.len() => Duty::Inner,
-            [only] if place.is_node(only.child) => Duty::Relay,
+            [only] if identity.is_node(only.child) => Duty::Relay,
             _ => Duty::Root,
         };
         Ok(Pending {
@@ -150,17 +150,17 @@ impl Pending {
         self.dead | self.freed
     }
 
-    /// Whether it holds a place in the quota, and will be gone when it is made.
+    /// Whether it holds room in the quota, and will be gone when it is made.
     pub(super) fn is_going(&self) -> bool {
         self.reserves && self.freed() == self.all && self.standing().exists
     }
 
     /// The fault of a creation that a member has done with, though it never became a group.
-    pub(super) fn never_made(&self, place: &Place) -> Option<Fault> {
+    pub(super) fn never_made(&self, identity: &Identity) -> Option<Fault> {
         let standing = self.standing();
         let left = self.members.iter().find(|member| self.some_left & (1 << member.child.0) != 0)?;
         let waits = self.members.iter().find(|member| self.left & (1 << member.child.0) == 0).unwrap_or(left);
-        let fault = Fault { rank_b: waits.first, ..place.about(Reason::MemberLeft, left.first) };
+        let fault = Fault { rank_b: waits.first, ..identity.about(Reason::MemberLeft, left.first) };
         (!standing.exists).then_some(fault)
     }
 
@@ -177,8 +177,8 @@ impl Pending {
     }
 
     /// The nodes that fold, with this node if it does.
-    pub(in crate::node) fn folding_nodes(&self, place: &Place) -> RankList {
-        let own = (self.duty != Duty::Relay).then_some(u32::from(place.config.node.0));
+    pub(in crate::node) fn folding_nodes(&self, identity: &Identity) -> RankList {
+        let own = (self.duty != Duty::Relay).then_some(u32::from(identity.config.node.0));
         let mut nodes: Vec<u32> = self.nodes.iter().copied().chain(own).collect();
         nodes.sort_unstable();
         nodes.dedup();

@@ -20,8 +20,8 @@ impl<B> NodeCore<B> {
                 self.ask(key, targets, out);
             }
             None => {
-                if let Ok(mut pending) = Pending::new(&self.place, key.clone()) {
-                    lose_the_dead(&self.place, &self.lost, &mut pending);
+                if let Ok(mut pending) = Pending::new(&self.identity, key.clone()) {
+                    lose_the_dead(&self.identity, &self.lost, &mut pending);
                     pending.asked = true;
                     let targets = pending.all & !pending.joined;
                     self.pending.insert(key.clone(), pending);
@@ -48,7 +48,7 @@ impl<B> NodeCore<B> {
 
     pub(in crate::node) fn ask(&self, key: &GroupKey, targets: u64, out: &mut impl NodeOutput) {
         if targets != 0 {
-            let header = self.place.down(Kind::Ask, ChildIndex::ALL);
+            let header = self.identity.down(Kind::Ask, ChildIndex::ALL);
             let body = Body::Ask(key.clone());
             out.transmit(Target::Children(targets), Path::Stream, &header, Payload::Body(&body));
         }

@@ -27,8 +27,8 @@ impl World {
 
     fn frame(&mut self, link: Link, kind: Kind, body: &Body) {
         let header = match link {
-            Link::Parent => self.core.place.up(kind).expect("there is a parent"),
-            Link::Child(child) => self.core.place.down(kind, child),
+            Link::Parent => self.core.identity.up(kind).expect("there is a parent"),
+            Link::Child(child) => self.core.identity.down(kind, child),
         };
         let frame = Frame { path: Path::Stream, header: &header, body, data: None };
         self.core.on_frame(Nanos(0), link, frame, &mut self.out);
@@ -44,7 +44,7 @@ impl World {
         self.frame(Link::Child(ChildIndex(child)), Kind::Join, &body);
     }
 
-    /// Both children join a group for which there is one place.
+    /// Both children join a group, and there is room for one.
     fn both_join(&mut self, tag: u64, standing: Standing) {
         (0..2).for_each(|child| self.join_of(tagged(tag), child, (None, standing)));
     }
@@ -196,7 +196,7 @@ fn a_node_that_was_taken_for_dead_hears_how_a_question_has_ended_that_it_has_put
 fn a_rank_that_has_answered_hears_no_more_of_it_unless_it_stays_for_that() {
     for strict in [false, true] {
         let mut world = moved();
-        world.core.place.config.strict = strict;
+        world.core.identity.config.strict = strict;
         world.core.on_gone(Nanos(0), ChildIndex(1), &mut world.out);
         world.join_of(key(), 1, (None, ALL_LEFT));
         let refused = vec![(Target::Children(0b10), Kind::Refused)];
@@ -255,12 +255,12 @@ fn a_silent_node_hears_over_its_link_that_the_others_have_gone() {
 }
 
 #[test]
-fn a_creation_waits_for_the_place_of_a_group_that_all_have_freed_before_the_epoch() {
+fn a_creation_waits_for_the_room_of_a_group_that_all_have_freed_before_the_epoch() {
     let mut world = World::root();
     world.both_join(1, there(true));
     world.told();
     world.both_join(2, Standing::NEW);
-    assert_eq!(world.told(), [], "there is one place, which will be free");
+    assert_eq!(world.told(), [], "there is room for one, which will be free");
     world.frame(Link::Child(ChildIndex(0)), Kind::Leave, &Body::None);
     assert_eq!(world.told(), []);
     world.frame(Link::Child(ChildIndex(1)), Kind::Leave, &Body::None);
@@ -278,7 +278,7 @@ fn a_creation_does_not_wait_for_a_group_that_a_program_may_still_use() {
 }
 
 #[test]
-fn only_the_root_waits_for_places_and_each_is_promised_once() {
+fn only_the_root_waits_for_room_and_it_is_promised_once() {
     let mut world = World::below_a_parent();
     world.both_join(1, there(true));
     world.both_join(2, Standing::NEW);
@@ -296,7 +296,7 @@ fn only_the_root_waits_for_places_and_each_is_promised_once() {
 }
 
 #[test]
-fn a_creation_for_which_a_node_below_has_no_place_yet_waits_until_it_is_known_which_groups_stay() {
+fn a_creation_for_which_a_node_below_has_no_room_yet_waits_until_it_is_known_which_groups_stay() {
     let waits = Standing { waits: true, ..Standing::NEW };
     for freed in [true, false] {
         let mut world = World::root();
@@ -322,7 +322,7 @@ fn a_node_leaves_what_those_below_have_freed_in_this_epoch_before_it_asks_for_an
     world.frame(Link::Child(ChildIndex(1)), Kind::Leave, &Body::None);
     world.told();
     world.both_join(2, Standing::NEW);
-    assert_eq!(world.told(), [], "the parent does not know yet that the place will be free");
+    assert_eq!(world.told(), [], "the parent does not know yet that the room will be free");
     world.frame(Link::Child(ChildIndex(0)), Kind::Leave, &Body::None);
     assert_eq!(world.told(), [(Target::Parent, Kind::Leave), (Target::Parent, Kind::Join)]);
     let fault = world.core.pending[&tagged(2)].fault;

@@ -19,11 +19,11 @@ use trib_wire::{ChildIndex, Fault, Header, Kind};
 
 use crate::node::at::At;
 use crate::node::frame::{Frame, about_piece};
+use crate::node::identity::Identity;
 use crate::node::info::{Duty, GroupInfo, Posted};
 use crate::node::marks::Marks;
 use crate::node::output::{NodeOutput, Note, Part, Payload, Stage, Target};
 use crate::node::parts::{self, Hull};
-use crate::node::place::Place;
 use crate::node::report::{self, Folded};
 use crate::node::results::{Outcome, spread};
 use crate::{Nanos, Path};
@@ -71,14 +71,14 @@ pub(in crate::node) struct Streams<B> {
 }
 
 impl<B> Streams<B> {
-    pub(in crate::node) fn new(place: &Place, info: &GroupInfo) -> Streams<B> {
-        let limits = &place.config.limits;
+    pub(in crate::node) fn new(identity: &Identity, info: &GroupInfo) -> Streams<B> {
+        let limits = &identity.config.limits;
         let (members, staging, start) = (info.members.len(), u64::from(limits.staging), info.start.segments);
         Streams {
             staged: (0..members).map(|_| VecDeque::with_capacity(limits.staging as usize)).collect(),
             next: vec![start; members],
             credit: vec![start + staging; members],
-            marks: Marks::new(Path::Stream, place, (members, start)),
+            marks: Marks::new(Path::Stream, identity, (members, start)),
             accumulators: (0..limits.flight).map(|_| None).collect(),
             next_fold: start,
             next_up: start,
@@ -142,9 +142,9 @@ impl<B> Streams<B> {
         let other = (0..self.staged.len()).filter_map(|p| self.staged_head(p)).find(|h| h.seq == header.seq);
         if let Some(head) = other.filter(|head| in_turn && !same_operation(head, header)) {
             at.out.note(Note::Disagreement);
-            return Err(at.place.mismatch(Posted::from(head), Posted::from(header)));
+            return Err(at.identity.mismatch(Posted::from(head), Posted::from(header)));
         }
-        let given = at.info.given(position, header, at.place.config.limits.segment);
+        let given = at.info.given(position, header, at.identity.config.limits.segment);
         let Some(elements) = given.filter(|_| in_turn) else {
             at.out.note(Note::Violation);
             return Err(at.violation(position));
@@ -178,7 +178,7 @@ impl<B> Streams<B> {
         self.marks.settle(header.mark);
         self.hand_down(at, slot);
         // What the parent has folded has left its staging room.
-        self.on_credit(at, header.seq + 1 + u64::from(at.place.config.limits.staging));
+        self.on_credit(at, header.seq + 1 + u64::from(at.identity.config.limits.staging));
         Ok(())
     }
 
@@ -223,7 +223,7 @@ impl<B> Streams<B> {
             }
             *next = (*next).min(end);
         }
-        let limit = end + u64::from(at.place.config.limits.staging);
+        let limit = end + u64::from(at.identity.config.limits.staging);
         self.parent_credit = self.parent_credit.min(limit);
         for told in &mut self.credit {
             *told = (*told).min(limit);
@@ -253,18 +253,18 @@ impl<B> Streams<B> {
             if self.accumulators[slot].is_some() {
                 break;
             }
-            self.check_heads(at.place)?;
+            self.check_heads(at.identity)?;
             self.fold(at, slot);
         }
         Ok(())
     }
 
-    fn check_heads(&self, place: &Place) -> Result<(), Fault> {
+    fn check_heads(&self, identity: &Identity) -> Result<(), Fault> {
         let heads = || self.staged.iter().filter_map(|queue| queue.front());
         let Some(first) = heads().next() else { return Ok(()) };
         match heads().find(|other| !same_operation(&first.head, &other.head)) {
             None => Ok(()),
-            Some(other) => Err(place.mismatch(Posted::from(&first.head), Posted::from(&other.head))),
+            Some(other) => Err(identity.mismatch(Posted::from(&first.head), Posted::from(&other.head))),
         }
     }
 
@@ -303,7 +303,7 @@ impl<B> Streams<B> {
         let Some(Accumulator { head, part, .. }) = &self.accumulators[slot] else { return };
         let outcome = Outcome { path: Path::Stream, head, part: part.as_ref(), stable: self.marks.stable() };
         spread(at, &outcome, at.info.all);
-        let limit = head.seq + 1 + u64::from(at.place.config.limits.staging);
+        let limit = head.seq + 1 + u64::from(at.identity.config.limits.staging);
         for told in &mut self.credit {
             *told = (*told).max(limit);
         }
@@ -338,7 +338,7 @@ impl<B> Streams<B> {
     /// Tells children that they may send on, once half their staging room is free again and no
     /// result has told them.
     fn extend_credit(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>) {
-        let staging = u64::from(at.place.config.limits.staging);
+        let staging = u64::from(at.identity.config.limits.staging);
         let limit = self.next_fold + staging;
         for (position, told) in self.credit.iter_mut().enumerate() {
             if limit - *told >= staging.div_ceil(2) {
@@ -352,8 +352,8 @@ impl<B> Streams<B> {
 }
 
 fn same_operation(a: &Header, b: &Header) -> bool {
-    let place = |header: &Header| (header.op_seq, header.lane, header.piece(), header.seq);
-    a.signature == b.signature && place(a) == place(b)
+    let coordinates = |header: &Header| (header.op_seq, header.lane, header.piece(), header.seq);
+    a.signature == b.signature && coordinates(a) == coordinates(b)
 }
 
 #[cfg(test)]

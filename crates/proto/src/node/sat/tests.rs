@@ -11,7 +11,7 @@ fn contribute(bench: &mut Bench, streams: &mut Streams<Vec<u8>>, position: usize
 
 /// Streams at a node to which both children have sent so many segments.
 fn with_segments(bench: &mut Bench, segments: u64) -> Streams<Vec<u8>> {
-    let mut streams = Streams::new(bench.place(), &bench.info);
+    let mut streams = Streams::new(bench.identity(), &bench.info);
     for seq in 0..segments {
         contribute(bench, &mut streams, 0, seq);
         contribute(bench, &mut streams, 1, seq);
@@ -38,7 +38,7 @@ fn pieces(bench: &mut Bench) -> Vec<Sent> {
 #[test]
 fn a_segment_of_one_child_is_staged() {
     let mut bench = Bench::below_a_parent();
-    let mut streams = Streams::new(bench.place(), &bench.info);
+    let mut streams = Streams::new(bench.identity(), &bench.info);
     contribute(&mut bench, &mut streams, 0, 0);
     assert_eq!(states(&streams), [State::Free; 3]);
     assert_eq!((pieces(&mut bench), streams.buffers_held()), (vec![], 1));

@@ -1,4 +1,4 @@
-//! A node's position in the tree: its configuration, with the look-ups and headers that everything
+//! Which logical node this core is, in which job and epoch: its configuration, with the look-ups and headers that everything
 //! here needs.
 
 use trib_wire::{ChildIndex, ChildKind, Fault, Header, Kind, Rank, Reason};
@@ -9,7 +9,7 @@ use super::link::Link;
 use crate::liveness::Peer;
 use crate::time::Nanos;
 
-pub(super) struct Place {
+pub(super) struct Identity {
     pub(super) config: NodeConfig,
     /// The child by rank; `NONE` for ranks that are not below this node.
     child_of: Vec<u8>,
@@ -19,8 +19,8 @@ pub(super) struct Place {
 
 const NONE: u8 = u8::MAX;
 
-impl Place {
-    pub(super) fn new(config: NodeConfig) -> Place {
+impl Identity {
+    pub(super) fn new(config: NodeConfig) -> Identity {
         let mut child_of = vec![NONE; config.world_size as usize];
         for (index, child) in config.children.iter().enumerate() {
             for rank in child.ranks.iter() {
@@ -29,7 +29,7 @@ impl Place {
                 }
             }
         }
-        Place { config, child_of, signs_from_above: 0 }
+        Identity { config, child_of, signs_from_above: 0 }
     }
 
     pub(super) fn child_of(&self, rank: Rank) -> Option<ChildIndex> {
