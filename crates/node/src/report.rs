@@ -124,8 +124,8 @@ impl JobReport {
             Some(LinkReport { name, bytes_in: traffic.read, bytes_out: traffic.written, queued_bytes: traffic.queued })
         };
         JobReport {
-            job: io.place.job,
-            node: io.place.node,
+            job: io.identity.job,
+            node: io.identity.node,
             name: io.name.clone(),
             lane: io.lane,
             epochs: io.placement.epoch(Epoch(0)).0.into(),

@@ -56,7 +56,7 @@ pub(super) fn prepare(registry: &Registry, grant: &NodeGrant, memory: Option<u64
     })
 }
 
-/// Whether a grant's place in its tree, and the keys for it, can be those of one.
+/// Whether a grant's position in its tree, and the keys for it, can be those of one.
 fn check_tree(grant: &NodeGrant) -> Result<(), Refusal> {
     let is_at_root = grant.parent.is_none();
     let is_odd = |child: &GrantChild| match child.kind {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_with_keys_that_are_not_those_of_its_place_is_refused_with_words() {
+    fn a_grant_with_keys_that_are_not_those_of_its_position_is_refused_with_words() {
         let key = JobKey([1; 32]);
         let candidates = vec![ParentCandidate { stream: "10.0.0.9:4000".parse().unwrap(), key: EdgeKey([2; 32]) }];
         let parent = Some(GrantParent { node: NodeId(4), child: ChildIndex(0), candidates, via: Via::Tcp });

@@ -4,7 +4,7 @@
 //! ```text
 //!   manager --control--> Install --> acceptor --> worker (least loaded, for good)
 //!   child   --TCP------> Hello ... Welcome ---- LinkUp --> that worker
-//!   worker  ------------ Gone --> acceptor: the place is free
+//!   worker  ------------ Gone --> acceptor: its seat is free
 //!   acceptor -- thread --> parent's acceptor: Hello ... Welcome
 //!                      --> acceptor -- LinkUp --> that worker
 //! ```

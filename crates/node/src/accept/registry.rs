@@ -342,7 +342,7 @@ impl Registry {
     }
 
     /// The far end of a link has spoken for the first time over it, in this epoch: a child has
-    /// heard that it was accepted, and nobody else may come in its place.
+    /// heard that it was accepted, and nobody else may take its seat.
     pub(crate) fn spoke(&mut self, key: Key, epoch: Epoch, link: Link) {
         let Some(host) = self.host_of(key).filter(|host| host.view().epoch() == epoch) else { return };
         match link {
@@ -571,7 +571,7 @@ mod tests {
         assert_eq!(status(&second, peer), Some(Status::WrongAddress));
         assert_eq!(status(&second, "[::ffff:10.0.0.1]:5".parse().unwrap()), None);
         assert_eq!(status(&second, "10.0.0.3:5".parse().unwrap()), None);
-        assert_eq!(status(&hello, peer), None, "a place is not taken before the proof");
+        assert_eq!(status(&hello, peer), None, "a seat is not taken before the proof");
         assert!(registry.confirm(&hello, peer).is_ok());
         assert!(registry.confirm(&hello, peer).is_ok(), "nor before the child has spoken");
         registry.spoke((JobId(1), NodeId(0)), Epoch(3), Link::Child(ChildIndex(0)));

@@ -23,7 +23,7 @@ impl Job {
         part.replayed = io.replayed;
         part.first_fold_ms = io.stay.first_fold().map(|span| span.as_millis() as u64);
         let children = (0..part.children.len()).map(|child| io.links.carried(child)).collect();
-        let traffic = TrafficPart { node: io.place.node, at_us: now.0 / 1_000, children };
+        let traffic = TrafficPart { node: io.identity.node, at_us: now.0 / 1_000, children };
         (part, traffic)
     }
 }

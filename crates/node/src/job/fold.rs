@@ -57,8 +57,8 @@ fn merge(buffers: &mut Buffers, fold: &Fold, pieces: &[Part<JobBuffer>]) -> JobB
     };
     let empty: (usize, &[u8]) = (0, &[]);
     let mut laid = [empty; CHILDREN_MAX];
-    for (place, part) in laid.iter_mut().zip(pieces) {
-        *place = (before(part), &part.buffer.bytes()[..part.bytes as usize]);
+    for (slice, part) in laid.iter_mut().zip(pieces) {
+        *slice = (before(part), &part.buffer.bytes()[..part.bytes as usize]);
     }
     trib_reduce::merge_into(result.bytes_mut(), &laid[..pieces.len()]);
     result

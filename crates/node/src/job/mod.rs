@@ -45,7 +45,7 @@ pub(crate) struct Job {
 
 /// Everything of a logical node but its core, so that the core can be called with it.
 pub(crate) struct JobIo {
-    pub place: Place,
+    pub identity: Identity,
     /// Its name for people.
     pub name: String,
     /// The lane of its job to which it belongs.
@@ -81,9 +81,9 @@ pub(crate) struct JobIo {
     pub broken: Option<String>,
 }
 
-/// The position of a logical node in its tree.
+/// Which logical node this is, of which job, in which epoch, and where in its tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Identity {
     pub job: JobId,
     pub epoch: Epoch,
     pub node: NodeId,
@@ -111,7 +111,7 @@ impl Job {
     pub(crate) fn new(grant: &NodeGrant, placement: &Placement, buffers: Buffers, now: Nanos) -> Job {
         let parent = grant.parent.as_ref().map(|p| (p.node, p.child));
         let epoch = placement.epoch(grant.epoch);
-        let place = Place { job: grant.job, epoch, node: grant.node, parent };
+        let identity = Identity { job: grant.job, epoch, node: grant.node, parent };
         let results = grant.key.results(placement);
         let above = grant.parent.as_ref().map(|parent| parent.hosted(placement).key.keys(placement));
         // A root never sends up, so this key is never used.
@@ -125,7 +125,7 @@ impl Job {
         Job {
             core: NodeCore::new(NodeConfig { epoch, moves: epoch.0 - grant.epoch.0, ..NodeConfig::from(grant) }),
             io: JobIo {
-                place,
+                identity,
                 name,
                 lane: grant.lane,
                 links,

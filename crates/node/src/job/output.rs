@@ -37,7 +37,7 @@ impl NodeOutput for Output<'_> {
 
     fn fold(&mut self, fold: &Fold, parts: impl Iterator<Item = Part<JobBuffer>>) -> JobBuffer {
         #[cfg(test)]
-        crate::worker::trap::step(self.io.place.job);
+        crate::worker::trap::step(self.io.identity.job);
         let mut bytes = 0;
         let parts = parts.inspect(|part| bytes += u64::from(part.bytes));
         let result = fold::fold(&mut self.io.buffers, fold, parts);

@@ -5,7 +5,7 @@ use trib_proto::{Nanos, NodeCore, Path};
 use trib_transport::tcp::{Arrived, Destination, FrameSink, StreamError};
 use trib_wire::{Body, ChildIndex, Header, Kind};
 
-use super::{JobBuffer, Output, Place};
+use super::{Identity, JobBuffer, Output};
 
 /// Takes the frames of one link of one job.
 pub(crate) struct Sink<'a> {
@@ -19,7 +19,7 @@ impl FrameSink for Sink<'_> {
     type Buffer = JobBuffer;
 
     fn place(&mut self, header: &Header) -> Destination<JobBuffer> {
-        if !belongs(&self.out.io.place, self.link, header) {
+        if !belongs(&self.out.io.identity, self.link, header) {
             return Destination::Refuse("a frame of another edge");
         }
         let data_kind = if self.link == Link::Parent { Kind::Result } else { Kind::Contribution };
@@ -40,7 +40,7 @@ impl FrameSink for Sink<'_> {
     }
 
     fn frame(&mut self, header: &Header, payload: Arrived<'_, JobBuffer>) -> Result<(), StreamError> {
-        if !belongs(&self.out.io.place, self.link, header) {
+        if !belongs(&self.out.io.identity, self.link, header) {
             return Err(StreamError::Refused("a frame of another edge"));
         }
         self.out.tally.frames_in += 1;
@@ -60,9 +60,9 @@ impl FrameSink for Sink<'_> {
 }
 
 /// Whether the header names the edge over which it came.
-pub(crate) fn belongs(place: &Place, link: Link, header: &Header) -> bool {
-    match (link, place.parent) {
-        (Link::Child(child), _) => header.node == place.node && header.child == child,
+pub(crate) fn belongs(identity: &Identity, link: Link, header: &Header) -> bool {
+    match (link, identity.parent) {
+        (Link::Child(child), _) => header.node == identity.node && header.child == child,
         (Link::Parent, Some((parent, child))) => {
             header.node == parent && (header.child == child || header.child == ChildIndex::ALL)
         }

@@ -174,11 +174,12 @@ fn check(job: &Job, link: LinkNumber, datagram: &Datagram<'_>, tally: &mut Tally
         tally.rejected_kind += 1;
         return None;
     }
-    if header.epoch != job.io.place.epoch {
+    if header.epoch != job.io.identity.epoch {
         tally.rejected_epoch += 1;
         return None;
     }
-    let Some(key) = job.io.links.datagram_key(link).filter(|_| belongs(&job.io.place, core_link(link), header)) else {
+    let Some(key) = job.io.links.datagram_key(link).filter(|_| belongs(&job.io.identity, core_link(link), header))
+    else {
         tally.rejected_child += 1;
         return None;
     };

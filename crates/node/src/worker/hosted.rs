@@ -26,14 +26,14 @@ pub(crate) struct Hosted {
 
 impl Hosted {
     pub(crate) fn insert(&mut self, job: Job) -> Slot {
-        let place = job.io.place;
+        let identity = job.io.identity;
         let slot = self.jobs.iter().position(Option::is_none).unwrap_or_else(|| {
             self.jobs.push(None);
             self.jobs.len() - 1
         });
-        self.by_node.insert((place.job, place.node), slot);
-        if let Some((parent, child)) = place.parent {
-            self.by_parent.entry((place.job, parent)).or_default().push((child, slot));
+        self.by_node.insert((identity.job, identity.node), slot);
+        if let Some((parent, child)) = identity.parent {
+            self.by_parent.entry((identity.job, parent)).or_default().push((child, slot));
         }
         self.jobs[slot] = Some(job);
         self.count_jobs();
@@ -58,15 +58,15 @@ impl Hosted {
 
     pub(crate) fn remove(&mut self, slot: Slot) -> Option<Job> {
         let job = self.jobs.get_mut(slot)?.take()?;
-        let place = job.io.place;
-        self.by_node.remove(&(place.job, place.node));
+        let identity = job.io.identity;
+        self.by_node.remove(&(identity.job, identity.node));
         self.count_jobs();
-        if let Some((parent, _)) = place.parent
-            && let Some(siblings) = self.by_parent.get_mut(&(place.job, parent))
+        if let Some((parent, _)) = identity.parent
+            && let Some(siblings) = self.by_parent.get_mut(&(identity.job, parent))
         {
             siblings.retain(|(_, other)| *other != slot);
             if siblings.is_empty() {
-                self.by_parent.remove(&(place.job, parent));
+                self.by_parent.remove(&(identity.job, parent));
             }
         }
         Some(job)

@@ -55,9 +55,9 @@ impl Worker {
     /// given back.
     pub(super) fn abandon(&mut self, slot: Slot, why: &str) {
         let Some(mut job) = self.hosted.remove(slot) else { return };
-        let place = job.io.place;
+        let identity = job.io.identity;
         tracing::error!(
-            job = place.job.0,
+            job = identity.job.0,
             node = job.io.name,
             lane = job.io.lane,
             why,
@@ -71,7 +71,7 @@ impl Worker {
         // The error may be in the core. Then the links close without its last frames.
         if let Err(why) = guard(|| job.core.give_up(&mut out)) {
             tracing::error!(
-                job = place.job.0,
+                job = identity.job.0,
                 node = job.io.name,
                 lane = job.io.lane,
                 why,
@@ -81,8 +81,8 @@ impl Worker {
         self.part(&mut job);
         let why = format!("an error in the node's program ended it there, and no other job ({why}); please report it");
         // The thread that receives the news ends only with the process.
-        let _ = self.news.send(News::Faulty { job: place.job, fault: None, why });
-        (self.tell)(Request::Gone((place.job, place.node)));
+        let _ = self.news.send(News::Faulty { job: identity.job, fault: None, why });
+        (self.tell)(Request::Gone((identity.job, identity.node)));
     }
 }
 

@@ -10,7 +10,7 @@ use trib_wire::{ChildIndex, Epoch, Header, Kind};
 use super::hosted::Slot;
 use super::{Key, LINKS, Worker, guard};
 use crate::accept::Request;
-use crate::job::{LinkNumber, Opened, Output, PARENT, Place, Sink, core_link};
+use crate::job::{Identity, LinkNumber, Opened, Output, PARENT, Sink, core_link};
 use crate::news::News;
 
 /// The driver's number for a link of the core.
@@ -66,7 +66,7 @@ impl Worker {
     /// The logical node, if its core is of this epoch.
     fn find_of(&mut self, (key, epoch): (Key, Epoch)) -> Option<Slot> {
         let slot = self.hosted.find(key)?;
-        (self.hosted.get_mut(slot)?.io.place.epoch == epoch).then_some(slot)
+        (self.hosted.get_mut(slot)?.io.identity.epoch == epoch).then_some(slot)
     }
 
     pub(super) fn on_parent_failed(&mut self, node: (Key, Epoch), error: HandshakeError) {
@@ -114,7 +114,7 @@ impl Worker {
         let result = guard(|| connection.reader.read(&mut connection.socket, &mut sink, TURN));
         self.tally.stream_bytes_in += connection.reader.bytes() - before;
         if let (0, 1..) = (before, connection.reader.bytes()) {
-            let Place { job, node, epoch, .. } = job.io.place;
+            let Identity { job, node, epoch, .. } = job.io.identity;
             (self.tell)(Request::Spoke((job, node), epoch, core_link(link)));
         }
         job.io.links.put(link, connection);
@@ -133,11 +133,25 @@ impl Worker {
             Err(error) => {
                 match &error {
                     StreamError::Io(error) => {
-                        tracing::debug!(job = job.io.place.job.0, node = job.io.name, lane = job.io.lane, link, %error, "link lost");
+                        tracing::debug!(
+                            job = job.io.identity.job.0,
+                            node = job.io.name,
+                            lane = job.io.lane,
+                            link,
+                            %error,
+                            "link lost"
+                        );
                     }
                     _ => {
                         self.tally.link_faults += 1;
-                        tracing::warn!(job = job.io.place.job.0, node = job.io.name, lane = job.io.lane, link, %error, "link closed");
+                        tracing::warn!(
+                            job = job.io.identity.job.0,
+                            node = job.io.name,
+                            lane = job.io.lane,
+                            link,
+                            %error,
+                            "link closed"
+                        );
                     }
                 }
                 job.io.links.doom(link);
@@ -155,7 +169,7 @@ impl Worker {
             if let Some(why) = job.io.broken.take() {
                 return self.abandon(slot, &why);
             }
-            let Place { job: number, node, epoch, .. } = job.io.place;
+            let Identity { job: number, node, epoch, .. } = job.io.identity;
             if let Some(placement) = job.io.learnt.take() {
                 (self.tell)(Request::Learn((number, node), placement));
             }
@@ -171,7 +185,7 @@ impl Worker {
                 (self.tell)(Request::Suspect((number, node), epoch, neighbour));
             }
             if let Some(fault) = job.io.faults.take_untold() {
-                let (job, why) = (job.io.place.job, fault.to_string());
+                let (job, why) = (job.io.identity.job, fault.to_string());
                 // The thread that receives the news ends only with the process.
                 let _ = self.news.send(News::Faulty { job, fault: Some(fault), why });
             }
@@ -182,7 +196,7 @@ impl Worker {
             } else if !job.io.links.has_dirty() {
                 return;
             } else {
-                let most = if is_shared { self.shares.left(job.io.place.job) } else { u64::MAX };
+                let most = if is_shared { self.shares.left(job.io.identity.job) } else { u64::MAX };
                 if most == 0 {
                     return self.shares.wait(slot);
                 }
@@ -208,11 +222,18 @@ impl Worker {
             Ok(bytes) => {
                 self.tally.stream_bytes_out += bytes;
                 if most < u64::MAX {
-                    self.shares.spend(job.io.place.job, bytes);
+                    self.shares.spend(job.io.identity.job, bytes);
                 }
             }
             Err(error) => {
-                tracing::debug!(job = job.io.place.job.0, node = job.io.name, lane = job.io.lane, link, %error, "link lost");
+                tracing::debug!(
+                    job = job.io.identity.job.0,
+                    node = job.io.name,
+                    lane = job.io.lane,
+                    link,
+                    %error,
+                    "link lost"
+                );
                 job.io.links.doom(link);
             }
         }

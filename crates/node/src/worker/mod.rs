@@ -332,7 +332,7 @@ impl Worker {
     fn end(&mut self, job: JobId) {
         for slot in self.hosted.slots() {
             if let Some(hosted) = self.hosted.get_mut(slot)
-                && hosted.io.place.job == job
+                && hosted.io.identity.job == job
             {
                 hosted.lifetime.end();
             }
@@ -367,11 +367,11 @@ impl Worker {
     fn activity(&mut self) -> Vec<JobActivity> {
         let now = self.now();
         let told = |job: &Job| JobActivity {
-            job: job.io.place.job,
+            job: job.io.identity.job,
             activity: job.activity(now),
             nodes_in_ranks: job.nodes_in_ranks(),
             moves: job.io.placement.moves().collect(),
-            spent: job.is_spent().then_some(job.io.place.node).into_iter().collect(),
+            spent: job.is_spent().then_some(job.io.identity.node).into_iter().collect(),
             replayed: job.io.replayed,
         };
         self.ask(told)
@@ -379,7 +379,7 @@ impl Worker {
 
     fn explain(&mut self, job: JobId, tag: Option<u64>) -> Vec<(NodePart, TrafficPart)> {
         let now = self.now();
-        let parts = self.ask(|hosted| (hosted.io.place.job == job).then(|| hosted.explain(now, tag)));
+        let parts = self.ask(|hosted| (hosted.io.identity.job == job).then(|| hosted.explain(now, tag)));
         parts.into_iter().flatten().collect()
     }
 
@@ -413,7 +413,7 @@ impl Worker {
         for link in job.core.take_dead_links() {
             let link = links::number_of(link);
             tracing::warn!(
-                job = job.io.place.job.0,
+                job = job.io.identity.job.0,
                 node = job.io.name,
                 lane = job.io.lane,
                 link,
@@ -426,11 +426,11 @@ impl Worker {
 
     fn remove(&mut self, slot: Slot) -> Option<Job> {
         let job = self.hosted.remove(slot)?;
-        let place = job.io.place;
-        tracing::info!(job = place.job.0, node = job.io.name, lane = job.io.lane, "job removed");
+        let identity = job.io.identity;
+        tracing::info!(job = identity.job.0, node = job.io.name, lane = job.io.lane, "job removed");
         self.tally.jobs_removed += 1;
         self.past += &job.io.latencies;
-        (self.tell)(Request::Gone((place.job, place.node)));
+        (self.tell)(Request::Gone((identity.job, identity.node)));
         Some(job)
     }
 }

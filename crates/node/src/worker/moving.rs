@@ -40,13 +40,13 @@ impl Worker {
         let Some(mut job) = self.hosted.remove(slot) else { return };
         self.past += &job.io.latencies;
         if !job.io.replayed.is_none() {
-            let (tree, placement) = ((job.io.place.job, job.io.lane), job.io.placement.clone());
+            let (tree, placement) = ((job.io.identity.job, job.io.lane), job.io.placement.clone());
             (self.tell)(Request::Replayed { tree, placement, replayed: job.io.replayed });
         }
         let mut out = Output { io: &mut job.io, udp: &mut self.datagrams.socket, tally: &mut self.tally };
         if let Err(why) = guard(|| job.core.move_to(placement, &mut out)) {
             tracing::error!(
-                job = job.io.place.job.0,
+                job = job.io.identity.job.0,
                 node = job.io.name,
                 why,
                 "neighbours learn it by the end of links"

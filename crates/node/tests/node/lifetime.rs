@@ -10,7 +10,7 @@ use trib_wire::hello::Status;
 use trib_wire::{Epoch, Placement, RankList};
 
 fn call(tree: &Tree, rank: u32, epoch: u32, node: &trib_node::Node) -> Result<(), HandshakeError> {
-    let (logical, child) = tree.place(rank);
+    let (logical, child) = tree.attachment(rank);
     let keys = tree.rank_keys(rank);
     let identity = Identity {
         job: tree.job,

@@ -77,7 +77,7 @@ impl Tree {
     }
 
     /// The node under which rank `rank` is, and its position there.
-    pub fn place(&self, rank: u32) -> (NodeId, ChildIndex) {
+    pub fn attachment(&self, rank: u32) -> (NodeId, ChildIndex) {
         let per_node = u32::from(self.ranks);
         let node = if self.leaves == 0 { 0 } else { rank / per_node + 1 };
         (NodeId(node as u16), ChildIndex((rank % per_node) as u16))
@@ -85,7 +85,7 @@ impl Tree {
 
     /// The keys of the edge over which rank `rank` reaches its node, before anything has moved.
     pub fn rank_keys(&self, rank: u32) -> EdgeKeys {
-        let (node, child) = self.place(rank);
+        let (node, child) = self.attachment(rank);
         self.key.node(self.job, node, 0).edge(child, 0).keys(&Placement::FIRST)
     }
 

@@ -140,7 +140,7 @@ impl FrameSink for Sink<'_> {
 impl Rank {
     /// Connects rank `rank` of the tree to the node at `stream`.
     pub fn connect(tree: &Tree, rank: u32, stream: SocketAddr) -> Rank {
-        let (node, child) = tree.place(rank);
+        let (node, child) = tree.attachment(rank);
         let keys = tree.rank_keys(rank);
         let udp = DatagramSocket::bind("127.0.0.1:0".parse().unwrap(), 1 << 20).unwrap();
         let identity = Identity {
