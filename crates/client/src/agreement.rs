@@ -140,8 +140,8 @@ impl Agreement {
         record
     }
 
-    /// What the record at position `place` says.
-    fn outcome(&self, record: &[u8], place: u32) -> Result<Vec<u8>, Error> {
+    /// What the record at this position says.
+    fn outcome(&self, record: &[u8], position: u32) -> Result<Vec<u8>, Error> {
         let Record { rank, size, code, content } = read_record(record).ok_or_else(|| {
             Error::OutOfBand(
                 "the out-of-band gather brought a record that this version of the library did not write".into(),
@@ -150,9 +150,9 @@ impl Agreement {
         if code != 0 {
             return Err(Error::from_code(code, String::from_utf8_lossy(content).into_owned()));
         }
-        if rank != place {
+        if rank != position {
             return Err(Error::Invalid(format!(
-                "it was told that it is rank {rank} of {size}, and the out-of-band exchange has it as rank {place}"
+                "it was told that it is rank {rank} of {size}, and the out-of-band exchange has it as rank {position}"
             )));
         }
         if size != self.size {
@@ -255,12 +255,12 @@ mod tests {
             }
             let (first, rest) = all.ok_or(3)?.split_at_mut(mine.len());
             first.copy_from_slice(mine);
-            for (place, from) in rest.chunks_exact_mut(mine.len()).zip(&self.up) {
+            for (record, from) in rest.chunks_exact_mut(mine.len()).zip(&self.up) {
                 let sent = from.recv().map_err(|_| 2)?;
                 match self.flaw {
-                    Flaw::ShortGather => place[..sent.len() / 2].copy_from_slice(&sent[..sent.len() / 2]),
-                    Flaw::WildGather => place.fill(0xa5),
-                    _ => place.copy_from_slice(&sent),
+                    Flaw::ShortGather => record[..sent.len() / 2].copy_from_slice(&sent[..sent.len() / 2]),
+                    Flaw::WildGather => record.fill(0xa5),
+                    _ => record.copy_from_slice(&sent),
                 }
             }
             Ok(())
@@ -281,17 +281,17 @@ mod tests {
         }
     }
 
-    /// Runs `body` on `places` threads. `told` says which rank and size each of them is told.
+    /// Runs `body` on `ranks` threads. `told` says which rank and size each of them is told.
     /// Returns what each thread returned.
     fn on_all<T: Send>(
-        places: u32,
+        ranks: u32,
         flaw: Flaw,
         told: impl Fn(u32) -> (u32, u32),
         body: impl Fn(&mut Agreement) -> T + Sync,
     ) -> Vec<T> {
         let mut root = Threads { up: Vec::new(), down: Vec::new(), own: None, flaw };
         let mut ends = Vec::new();
-        for _ in 1..places {
+        for _ in 1..ranks {
             let (up, from_rank) = channel();
             let (to_rank, down) = channel();
             root.up.push(from_rank);
@@ -301,10 +301,10 @@ mod tests {
         ends.insert(0, root);
         let work = &body;
         std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..places)
+            let threads: Vec<_> = (0..ranks)
                 .zip(ends)
-                .map(|(place, end)| {
-                    let (rank, size) = told(place);
+                .map(|(position, end)| {
+                    let (rank, size) = told(position);
                     scope.spawn(move || work(&mut Agreement::new(Box::new(end), rank, size, 64)))
                 })
                 .collect();
@@ -323,7 +323,7 @@ mod tests {
         let verdicts = on_all(
             4,
             Flaw::None,
-            |place| (place, 4),
+            |position| (position, 4),
             |agreement| {
                 let own = match agreement.rank {
                     2 => Err(Error::Node("node an1 is not there".into())),
@@ -342,7 +342,7 @@ mod tests {
         let verdicts = on_all(
             3,
             Flaw::None,
-            |place| (place, 3),
+            |position| (position, 3),
             |agreement| {
                 let own = format!("host{}", agreement.rank);
                 let all = agreement.gather(Ok(own.as_bytes())).unwrap();
@@ -357,19 +357,17 @@ mod tests {
 
     #[test]
     fn a_rank_that_was_told_nonsense_fails_all_with_its_number_and_none_hangs() {
-        for places in [1, 2, 3, 8] {
-            for victim in [0, places - 1] {
-                for wrong in
-                    [(victim, 0), (places + 9, places), (u32::MAX, 0), (victim, u32::MAX), (victim, places + 1)]
-                {
+        for ranks in [1, 2, 3, 8] {
+            for victim in [0, ranks - 1] {
+                for wrong in [(victim, 0), (ranks + 9, ranks), (u32::MAX, 0), (victim, u32::MAX), (victim, ranks + 1)] {
                     // A rank 0 with too large a size asks the exchange for more records than there
                     // are.
-                    let told = |place| if place == victim { wrong } else { (place, places) };
-                    let verdicts = on_all(places, Flaw::None, told, round);
+                    let told = |position| if position == victim { wrong } else { (position, ranks) };
+                    let verdicts = on_all(ranks, Flaw::None, told, round);
                     let words = verdicts[0].as_ref().expect_err("nonsense was taken").to_string();
                     assert!(verdicts.iter().all(|verdict| *verdict == verdicts[0]), "{verdicts:?}");
                     let (rank, size) = wrong;
-                    let told = match (victim, size - u32::from(size > 0) == places) {
+                    let told = match (victim, size - u32::from(size > 0) == ranks) {
                         // Rank 0 cannot tell that its own size is wrong; only the others can.
                         (0, true) if rank == 0 => "rank 1: ".to_owned(),
                         _ => format!("rank {victim}: it was told that it is rank {rank} of {size}"),
@@ -383,7 +381,7 @@ mod tests {
     #[test]
     fn two_ranks_with_the_same_number_are_found() {
         for twin in [0, 1] {
-            let verdicts = on_all(3, Flaw::None, |place| (if place == 2 { twin } else { place }, 3), round);
+            let verdicts = on_all(3, Flaw::None, |position| (if position == 2 { twin } else { position }, 3), round);
             let words = verdicts[0].as_ref().unwrap_err().to_string();
             assert!(words.starts_with(&format!("rank 2: it was told that it is rank {twin} of 3")), "{words}");
             assert!(verdicts.iter().all(|verdict| *verdict == verdicts[0]), "{verdicts:?}");
@@ -393,7 +391,7 @@ mod tests {
     #[test]
     fn an_exchange_that_brings_nothing_or_garbage_is_noticed_by_every_rank() {
         for flaw in [Flaw::IdleGather, Flaw::IdleBcast, Flaw::ShortGather, Flaw::WildGather, Flaw::WildBcast] {
-            let verdicts = on_all(3, flaw, |place| (place, 3), round);
+            let verdicts = on_all(3, flaw, |position| (position, 3), round);
             // Rank 0 has all the records and cannot learn that its verdict reached no rank.
             let first = usize::from(flaw == Flaw::IdleBcast);
             for verdict in &verdicts[first..] {

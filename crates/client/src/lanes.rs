@@ -5,7 +5,7 @@
 //!   the others     lane 0, lane 1, lane 0, lane 1, ...  by their number in the group
 //! ```
 //! Both depend only on what all members know, so all decide alike. In a collective with a block for
-//! each rank, every block is cut at the same places, so that a part is the same collective with
+//! each rank, every block is cut at the same offsets, so that a part is the same collective with
 //! shorter blocks. No element is ever cut, and each lane folds in the same order, so the bits of a
 //! result do not depend on the number of lanes.
 

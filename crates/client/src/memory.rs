@@ -52,7 +52,7 @@ pub(crate) struct Memory {
 struct Private {
     /// The packed input; empty where the input lies in one piece.
     input: Vec<u8>,
-    /// The result until it is complete; empty where it goes directly to its place.
+    /// The result until it is complete; empty where it goes directly to its destination.
     result: Vec<u8>,
     /// Where the result is copied then, in `rows` rows of equal length.
     target: *mut u8,
@@ -177,7 +177,7 @@ impl Memory {
         self.offset(&self.given, slice).map(|at| self.input.wrapping_add(at))
     }
 
-    /// The address of a slice's input, if the slice's result comes to the same place.
+    /// The address of a slice's input, if the slice's result comes to the same address.
     pub(crate) fn overwritten(&self, slice: Slice) -> Option<*const u8> {
         self.input(slice).filter(|input| self.output(slice).is_some_and(|output| output.cast_const() == *input))
     }
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_found_by_their_place_in_the_vector() {
+    fn blocks_are_found_by_their_position_in_the_vector() {
         let (mut own, mut all) = ([0u8; 4], [0u8; 12]);
         let gather = signature(Collective::Allgather, 4);
         let m = Memory::new(&gather, 3, 1, Input::At(own.as_ptr()), all.as_mut_ptr()).unwrap();
@@ -292,10 +292,10 @@ mod tests {
         assert_eq!(in_place.input(pairs(4, 4)), Some(all.as_ptr().wrapping_add(48)));
         let scatter = Signature { collective: Collective::ReduceScatter, op: ReduceOp::MaxLoc, ..gather };
         let mut m = Memory::new(&scatter, 3, 2, Input::InPlace, all.as_mut_ptr()).unwrap();
-        let place = m.output(pairs(8, 4)).unwrap();
-        assert!(!all.as_ptr_range().contains(&place.cast_const()));
+        let address = m.output(pairs(8, 4)).unwrap();
+        assert!(!all.as_ptr_range().contains(&address.cast_const()));
         // SAFETY: the result has 48 bytes.
-        unsafe { core::ptr::write_bytes(place, 7, 48) };
+        unsafe { core::ptr::write_bytes(address, 7, 48) };
         // SAFETY: the result is complete, and `all` still exists.
         unsafe { m.finish() };
         assert_eq!((&all[..48], &all[48..]), (&[7; 48][..], &[0; 96][..]));
@@ -306,10 +306,10 @@ mod tests {
         let mut all = *b"aabbcc";
         let scatter = signature(Collective::ReduceScatter, 2);
         let mut m = Memory::new(&scatter, 3, 1, Input::InPlace, all.as_mut_ptr()).unwrap();
-        let place = m.output(slice(2, 2)).unwrap();
-        assert!(!all.as_ptr_range().contains(&place.cast_const()));
+        let address = m.output(slice(2, 2)).unwrap();
+        assert!(!all.as_ptr_range().contains(&address.cast_const()));
         // SAFETY: both addresses have two bytes.
-        unsafe { core::ptr::copy_nonoverlapping(b"XY".as_ptr(), place, 2) };
+        unsafe { core::ptr::copy_nonoverlapping(b"XY".as_ptr(), address, 2) };
         assert_eq!(&all, b"aabbcc");
         // SAFETY: the result is complete, and `all` still exists.
         unsafe { m.finish() };
@@ -335,9 +335,9 @@ mod tests {
         // SAFETY: `all` holds three blocks.
         let mut m = unsafe { Memory::part(&gather, &(1..3), (3, 1), Input::InPlace, all.as_mut_ptr()) }.unwrap();
         assert_eq!(m.input(slice(2, 2)), Some(all.as_ptr().wrapping_add(5)));
-        let place = m.output(slice(0, 6)).unwrap();
+        let address = m.output(slice(0, 6)).unwrap();
         // SAFETY: the result has six bytes.
-        unsafe { core::ptr::copy_nonoverlapping(b"BCFGJK".as_ptr(), place, 6) };
+        unsafe { core::ptr::copy_nonoverlapping(b"BCFGJK".as_ptr(), address, 6) };
         // SAFETY: the result is complete, and `all` still exists.
         unsafe { m.finish() };
         assert_eq!(&all, b"aBCdeFGhiJKl");

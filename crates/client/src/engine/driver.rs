@@ -87,9 +87,9 @@ struct Joined {
 pub(crate) enum Arriving {
     /// The frame has no payload.
     Nothing,
-    /// At this address, from which it is to be copied to its place.
+    /// At this address, from which it is to be copied to its destination.
     Here(*const u8, usize),
-    /// It was read to its place already.
+    /// It was read to its destination already.
     Placed(Slice),
 }
 
@@ -162,7 +162,7 @@ impl Driver {
         (self.stream_broken, self.severed, self.moved_to) = (false, false, None);
     }
 
-    /// A result is about to come to this place. If it overwrites the input, that is kept.
+    /// A result of this slice is about to come. If it overwrites the input, that is kept.
     pub(super) fn save(&mut self, slice: Slice) {
         let most = self.saves;
         if most > 0
@@ -353,14 +353,14 @@ impl LeafOutput for Driver {
             self.save(slice);
         }
         let operation = self.operation(slice.op).expect("the core delivers to operations that run");
-        let place = operation.memory.output(slice).expect("the core delivers what this rank gets");
+        let destination = operation.memory.output(slice).expect("the core delivers what this rank gets");
         match arriving {
-            Arriving::Placed(placed) => assert!(placed == slice, "a payload was read to another place"),
+            Arriving::Placed(placed) => assert!(placed == slice, "a payload was read to another destination"),
             Arriving::Here(bytes, len) => {
                 assert!(len == slice.bytes as usize, "a payload is delivered whole");
-                // SAFETY: `output` checked that the place lies inside the result of a running
+                // SAFETY: `output` checked that the destination lies inside the result of a running
                 // operation; the payload lies in a receive buffer.
-                unsafe { core::ptr::copy_nonoverlapping(bytes, place, len) };
+                unsafe { core::ptr::copy_nonoverlapping(bytes, destination, len) };
             }
             Arriving::Nothing => assert!(slice.bytes == 0, "there is no payload to deliver"),
         }

@@ -638,11 +638,12 @@ impl Sink<'_> {
     fn landing(&mut self, slice: Slice, header: &Header) -> Option<Incoming> {
         let len = header.payload_len as usize;
         self.driver.save(slice);
-        let place = self.driver.operation(slice.op)?.memory.output(slice).filter(|_| slice.bytes as usize == len)?;
-        // SAFETY: `output` checked that the place lies inside the result of a running operation.
-        // Only the reader writes there until the frame is complete, and `settle` takes the place
-        // away from it when the operation fails.
-        Some(Incoming::Placed(slice, unsafe { UserLanding::new(place, len) }))
+        let destination =
+            self.driver.operation(slice.op)?.memory.output(slice).filter(|_| slice.bytes as usize == len)?;
+        // SAFETY: `output` checked that the destination lies inside the result of a running
+        // operation. Only the reader writes there until the frame is complete, and `settle` takes
+        // the destination away from it when the operation fails.
+        Some(Incoming::Placed(slice, unsafe { UserLanding::new(destination, len) }))
     }
 }
 

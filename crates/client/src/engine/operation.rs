@@ -37,7 +37,7 @@ impl Operation {
         Operation { group, memory, completion, trace: None, saved: Saved::default() }
     }
 
-    /// Keeps the input at this place, if a result that comes there overwrites it.
+    /// Keeps the input of this slice, if its result comes over it.
     pub(super) fn save(&mut self, slice: Slice, most: usize, spares: &mut Spares) {
         if let Some(start) = self.memory.overwritten(slice) {
             // SAFETY: `overwritten` checked that the slice lies inside the input of this operation,
@@ -47,7 +47,7 @@ impl Operation {
         }
     }
 
-    /// The input at this place, if a result has come over it.
+    /// The input of this slice, if its result has come over it.
     pub(super) fn saved(&self, slice: Slice) -> Option<&[u8]> {
         self.saved.slice(slice)
     }
@@ -129,9 +129,9 @@ impl Source for Outgoing {
 
 /// Where the payload of a stream frame is read to.
 pub(crate) enum Incoming {
-    /// Directly to its place in the result.
+    /// Directly to its destination in the result.
     Placed(Slice, UserLanding),
-    /// To a buffer of ours, because the core did not yet have a place for it when its header came.
+    /// To a buffer of ours, because the core had no destination for it yet when its header came.
     Aside(Vec<u8>),
 }
 

@@ -75,8 +75,8 @@ impl Sockets {
     /// The sockets of these lanes.
     pub(crate) fn of(lanes: impl Iterator<Item = LaneSockets>) -> Sockets {
         let mut sockets = Sockets::NONE;
-        for (place, lane) in sockets.lanes.iter_mut().zip(lanes) {
-            *place = lane;
+        for (watched, lane) in sockets.lanes.iter_mut().zip(lanes) {
+            *watched = lane;
             sockets.count += 1;
         }
         sockets

@@ -60,7 +60,7 @@ fn connect_lane(
     directory: Arc<JobDirectory>,
 ) -> Result<Sources, Error> {
     let attachment = lane.leaves.get(params.rank as usize);
-    let attachment = attachment.ok_or_else(|| wrong(ticket, "this rank has no place in it"))?;
+    let attachment = attachment.ok_or_else(|| wrong(ticket, "this rank is not attached in it"))?;
     let above = ticket.nodes.iter().find(|node| node.node == attachment.node);
     let above = above.ok_or_else(|| wrong(ticket, "this rank's node is not in it"))?;
     let limits = Limits::from(&ticket.limits);
