@@ -41,7 +41,7 @@ impl Incoming {
         self.come - self.read
     }
 
-    /// Whether the stream is there up to this place.
+    /// Whether the stream is there up to this position.
     pub(super) fn has_come_to(&self, end: u64) -> bool {
         self.come >= end
     }
@@ -52,8 +52,8 @@ impl Incoming {
             return Err("a piece of the stream has no bytes, or too many");
         }
         let end = at.checked_add(len as u64).ok_or("a piece of the stream lies behind its end")?;
-        let place = (at % WINDOW as u64) as usize;
-        if at < self.come || end > self.read + WINDOW as u64 || place + len > WINDOW {
+        let offset = (at % WINDOW as u64) as usize;
+        if at < self.come || end > self.read + WINDOW as u64 || offset + len > WINDOW {
             return Err("a piece of the stream lies where there is no room for it");
         }
         let next = self.apart.partition_point(|piece| piece.at < at);
@@ -62,28 +62,28 @@ impl Incoming {
             return Err("pieces of the stream overlap, or there are too many");
         }
         self.apart.insert(next, Piece { at, end, request: usize::MAX });
-        Ok(self.memory.at(place))
+        Ok(self.memory.at(offset))
     }
 
     /// Where expected bytes go.
-    pub(super) fn place_of(&self, at: u64) -> Option<*mut u8> {
+    pub(super) fn address_of(&self, at: u64) -> Option<*mut u8> {
         let is_expected = self.apart.iter().any(|piece| piece.at == at && piece.request == usize::MAX);
         is_expected.then(|| self.memory.at((at % WINDOW as u64) as usize))
     }
 
-    /// UCX brings the bytes at this place with this request.
+    /// UCX brings the bytes at this position with this request.
     pub(super) fn is_requested(&mut self, at: u64, request: *mut c_void) {
         if let Some(piece) = self.apart.iter_mut().find(|piece| piece.at == at) {
             piece.request = request as usize;
         }
     }
 
-    /// The place of the bytes that this request brings.
+    /// The position of the bytes that this request brings.
     pub(super) fn find(&self, request: *mut c_void) -> Option<u64> {
         self.apart.iter().find(|piece| piece.request == request as usize).map(|piece| piece.at)
     }
 
-    /// The expected bytes at this place are there.
+    /// The expected bytes at this position are there.
     pub(super) fn is_there(&mut self, at: u64) {
         if let Some(piece) = self.apart.iter_mut().find(|piece| piece.at == at) {
             piece.request = 0;
@@ -105,11 +105,11 @@ impl Incoming {
         for slice in slices {
             let mut rest = &mut slice[..];
             while !rest.is_empty() && self.waiting() > 0 {
-                let place = (self.read % WINDOW as u64) as usize;
-                let here = rest.len().min(self.waiting() as usize).min(WINDOW - place);
+                let offset = (self.read % WINDOW as u64) as usize;
+                let here = rest.len().min(self.waiting() as usize).min(WINDOW - offset);
                 // SAFETY: the source lies inside the ring, and nothing writes to bytes that are
                 // there and were not read.
-                unsafe { core::ptr::copy_nonoverlapping(self.memory.at(place), rest.as_mut_ptr(), here) };
+                unsafe { core::ptr::copy_nonoverlapping(self.memory.at(offset), rest.as_mut_ptr(), here) };
                 self.read += here as u64;
                 rest = &mut rest[here..];
             }
@@ -139,9 +139,9 @@ mod tests {
     use super::*;
 
     fn put(come: &mut Incoming, at: u64, bytes: &[u8]) -> Result<(), &'static str> {
-        let place = come.expect(at, bytes.len())?;
+        let address = come.expect(at, bytes.len())?;
         // SAFETY: there is room for as many bytes.
-        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), address, bytes.len()) };
         come.is_there(at);
         Ok(())
     }

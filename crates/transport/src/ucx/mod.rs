@@ -14,8 +14,8 @@
 //! ```
 //! UCX's bytes are not authenticated, and its ports answer everybody. What is in a message is
 //! therefore as little trusted as what comes as a datagram: the name of the edge is a number that
-//! only its two ends know, place and length are checked before a byte is taken, and a frame counts
-//! only with its tag. At most `WINDOW` bytes of a stream are under way.
+//! only its two ends know, position and length are checked before a byte is taken, and a frame
+//! counts only with its tag. At most `WINDOW` bytes of a stream are under way.
 //!
 //! [`UcxWorker::drive`] lets UCX work; it does nothing by itself. A thread that is about to sleep
 //! says so (`fall_asleep`) and sleeps on the worker's bell. What UCX uses is for its own

@@ -30,7 +30,7 @@ pub(super) struct Outgoing {
 }
 
 struct UnderWay {
-    /// The place behind its payload.
+    /// The position behind its payload.
     end: u64,
     /// UCX's request, as an address; 0 when it is sent.
     request: usize,

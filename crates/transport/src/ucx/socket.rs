@@ -157,8 +157,8 @@ impl Write for UcxSocket {
     }
 }
 
-/// What comes behind the first `skipped` bytes, as far as there is a place for it. Returns how many
-/// places it takes.
+/// What comes behind the first `skipped` bytes, as far as `parts` has room for it. Returns how many
+/// parts it takes.
 fn skip<'a>(slices: &'a [IoSlice<'_>], mut skipped: usize, parts: &mut [&'a [u8]; PARTS]) -> usize {
     let mut count = 0;
     for slice in slices {

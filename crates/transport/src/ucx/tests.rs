@@ -62,7 +62,7 @@ fn byte(at: u64) -> u8 {
     (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Writes `bytes` bytes from place `at` of a known sequence, as far as there is room.
+/// Writes `bytes` bytes from position `at` of a known sequence, as far as there is room.
 fn write(end: &mut UcxSocket, at: u64, bytes: usize) -> usize {
     let bytes: Vec<u8> = (at..at + bytes as u64).map(byte).collect();
     match end.write(&bytes) {
@@ -74,7 +74,7 @@ fn write(end: &mut UcxSocket, at: u64, bytes: usize) -> usize {
     }
 }
 
-/// Reads and checks bytes of the sequence from place `at`. Returns their number.
+/// Reads and checks bytes of the sequence from position `at`. Returns their number.
 fn read(end: &mut UcxSocket, at: u64, most: usize) -> usize {
     end.glance().worker().drive();
     let mut bytes = vec![0; most];

@@ -393,12 +393,12 @@ impl Shared {
 
     /// Fetches the payload of a long message.
     fn fetch(&self, _turn: &Turn<'_>, Parcel { edge, description, at, len }: Parcel) {
-        let Some(place) = edge.with(|state| state.come.place_of(at)) else { return };
+        let Some(address) = edge.with(|state| state.come.address_of(at)) else { return };
         let param = request(on_received as OnReceived as *const c_void, Arc::as_ptr(&edge), 0);
-        // SAFETY: the turn is the caller's. The place has room for `len` bytes, which nothing
+        // SAFETY: the turn is the caller's. There is room for `len` bytes, which nothing
         // touches until they are there, and the edge lives as long, as above.
         let begun = Begun::of(unsafe {
-            (self.library.am_recv_data_nbx)(self.worker, description, place.cast(), len, &raw const param)
+            (self.library.am_recv_data_nbx)(self.worker, description, address.cast(), len, &raw const param)
         });
         match begun {
             Begun::Done => edge.with(|state| state.come.is_there(at)),
@@ -494,10 +494,10 @@ impl Shared {
                     self.attention.store(true, Release);
                     return abi::IN_PROGRESS;
                 }
-                Ok(place) => {
-                    // SAFETY: UCX hands over `len` bytes, and the place has room for as many, which
-                    // nothing touches until they are there.
-                    unsafe { core::ptr::copy_nonoverlapping(data.cast_const().cast(), place, len) };
+                Ok(address) => {
+                    // SAFETY: UCX hands over `len` bytes, and there is room for as many, which nothing
+                    // touches until they are there.
+                    unsafe { core::ptr::copy_nonoverlapping(data.cast_const().cast(), address, len) };
                     edge.with(|state| state.come.is_there(head.at));
                 }
             },

@@ -145,7 +145,7 @@ proptest! {
 }
 
 #[test]
-fn a_run_is_read_into_the_foreseen_places() {
+fn a_run_is_read_into_the_foreseen_destinations() {
     let (bytes, frames) = stream(&[0; 6], 8192);
     let mut seer = Seer::default();
     read(&bytes, &[usize::MAX], &mut seer);
