@@ -1,7 +1,7 @@
 //! Wire formats: what the elements of a vector look like in a frame, which need not be what they
 //! look like in the program.
 //!
-//! Protocol, limits and quotas count elements. This is the one place that knows how many bytes
+//! Protocol, limits and quotas count elements. This is the only file that knows how many bytes
 //! these take: a payload's length follows from which elements it has and on which way it is, and
 //! from nothing else.
 //!
@@ -11,7 +11,7 @@
 //!   bytes                                      Layout::bytes(these, way)
 //! ```
 //! A format that is to come adds a code and a layout. One with blocks needs no other interface,
-//! because every question names the elements by their place in the vector.
+//! because every question names the elements by their position in the vector.
 
 use core::ops::Range;
 

@@ -359,8 +359,8 @@ impl Header {
         if self.kind.carries_data() { self.check_piece() } else { Ok(()) }
     }
 
-    /// The piece has a place in some vector, no frame is too short for it, and the payload consists
-    /// of whole elements of it.
+    /// The piece has a position in some vector, no frame is too short for it, and the payload
+    /// consists of whole elements of it.
     fn check_piece(&self) -> Result<(), ParseError> {
         let layout = self.signature.layout();
         let Some(end) = self.first.checked_add(u64::from(self.elements)) else {

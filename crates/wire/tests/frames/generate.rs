@@ -28,7 +28,7 @@ fn child() -> impl Strategy<Value = ChildIndex> {
 
 /// Header fields before the vector's: job, epoch, node, child, group, generation, flags, lane,
 /// witness.
-fn place() -> impl Strategy<Value = Header> {
+fn base() -> impl Strategy<Value = Header> {
     let edge = (select(Kind::ALL), any::<u32>(), any::<u32>(), any::<u16>(), child());
     (edge, any::<(u32, u32, u16, u16, u32)>(), signature()).prop_map(|(edge, more, signature)| {
         let (kind, job, epoch, node, child) = edge;
@@ -48,20 +48,20 @@ fn place() -> impl Strategy<Value = Header> {
 prop_compose! {
     /// The payload is a run of elements of the piece, and the piece one of 2^64, whatever the kind.
     pub(crate) fn header()(
-        place in place(),
+        base in base(),
         (op_seq, seq, mark, payload_crc) in any::<(u64, u64, u64, u32)>(),
         first in 0..u64::MAX - PAYLOAD_MAX as u64,
         most in 0..=PAYLOAD_MAX as u32,
         way in select(Way::ALL),
         (low, high) in (any::<proptest::sample::Index>(), any::<proptest::sample::Index>()),
     ) -> Header {
-        let layout = place.signature.layout();
+        let layout = base.signature.layout();
         let elements = layout.within(most);
         let ends = [low.index(elements as usize + 1) as u64, high.index(elements as usize + 1) as u64];
         let (skip, end) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
-        let way = *Way::of(place.kind).iter().find(|of_kind| **of_kind == way).unwrap_or(&Way::Down);
+        let way = *Way::of(base.kind).iter().find(|of_kind| **of_kind == way).unwrap_or(&Way::Down);
         let payload_len = layout.bytes(&(first + skip..first + end), way) as u32;
-        Header { op_seq, seq, mark, payload_crc, first, elements, skip: skip as u32, payload_len, ..place }
+        Header { op_seq, seq, mark, payload_crc, first, elements, skip: skip as u32, payload_len, ..base }
     }
 }
 
