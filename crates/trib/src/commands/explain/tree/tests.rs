@@ -139,7 +139,7 @@ fn a_rank_that_only_a_node_further_up_knows_to_be_late_has_its_name_beside_the_n
     let late = now.parts[2].part.groups[0].late.remove(0);
     now.parts[0].part.groups[0].late.push(LatePart { child: ChildIndex(1), ..late });
     let drawn = drawing(None, &now, Canvas::Pipe);
-    assert!(drawn.contains("  leaf1                rank 3 700 ms late"), "{drawn}");
+    assert!(drawn.contains("  leaf1                  rank 3 700 ms late  "), "{drawn}");
 }
 
 #[test]
