@@ -53,8 +53,9 @@ class Boards(unittest.TestCase):
     def test_who_waits_long_sleeps_and_is_woken(self):
         results = run(4, "boards_worker", "late_ones", {"turns": 8, "seconds": 0.5})
         for result in results:
-            self.assertLess(result["share"], 0.1, results)
-            self.assertLess(sorted(result["after"])[len(result["after"]) // 2], 0.1, results)
+            self.assertLess(result["share"], 0.2, results)
+            # Without a bell it is the next heartbeat that wakes.
+            self.assertLess(sorted(result["after"])[len(result["after"]) // 2], 1, results)
 
     def test_a_board_goes_with_its_group(self):
         for result in run(3, "boards_worker", "boards", {"groups": 5}):

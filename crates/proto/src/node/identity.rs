@@ -1,5 +1,5 @@
-//! Which logical node this core is, in which job and epoch: its configuration, with the look-ups and headers that everything
-//! here needs.
+//! Which logical node this core is, in which job and epoch: its configuration, with the look-ups
+//! and headers that everything here needs.
 
 use trib_wire::{ChildIndex, ChildKind, Fault, Header, Kind, Rank, Reason};
 

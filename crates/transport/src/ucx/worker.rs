@@ -495,8 +495,8 @@ impl Shared {
                     return abi::IN_PROGRESS;
                 }
                 Ok(address) => {
-                    // SAFETY: UCX hands over `len` bytes, and there is room for as many, which nothing
-                    // touches until they are there.
+                    // SAFETY: UCX hands over `len` bytes, and there is room for as many, which
+                    // nothing touches until they are there.
                     unsafe { core::ptr::copy_nonoverlapping(data.cast_const().cast(), address, len) };
                     edge.with(|state| state.come.is_there(head.at));
                 }
