@@ -91,8 +91,7 @@ fn gain(gains: &[Gain<'_>]) -> String {
 }
 
 fn tree(row: &Row) -> String {
-    let mut text =
-        head(286, "Vectors are summed while they travel: each host sends its own once and receives the sum once");
+    let mut text = head(286, "Summed while it travels: each host sends once and receives once");
     let spine = (WIDTH / 2, 78);
     let leaves = [(WIDTH / 4, 158), (3 * WIDTH / 4, 158)];
     let hosts: Vec<(i32, i32)> = (0..8).map(|host| (WIDTH * (2 * host + 1) / 16, 236)).collect();
