@@ -9,12 +9,12 @@
 #include "report.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 struct job job = {.world = MPI_COMM_NULL, .keyval = MPI_KEYVAL_INVALID};
 
@@ -91,9 +91,18 @@ static void join(void)
         trib_finalize(context);
 }
 
+/* Set in a child made by fork(). To ask for the process's number instead would take a system call
+ * for each collective. */
+static bool is_child;
+
+static void become_child(void)
+{
+    is_child = true;
+}
+
 void job_join(void)
 {
-    job.pid = getpid();
+    pthread_atfork(NULL, NULL, become_child);
     job.world = meeting_hold();
     PMPI_Comm_rank(job.world, &job.rank);
     PMPI_Comm_size(job.world, &job.size);
@@ -174,12 +183,12 @@ _Noreturn void job_end(const char *format, ...)
 
 bool job_is_own(void)
 {
-    return job.world != MPI_COMM_NULL && getpid() == job.pid;
+    return job.world != MPI_COMM_NULL && !is_child;
 }
 
 bool job_usable(void)
 {
-    return job.context != NULL && getpid() == job.pid;
+    return job.context != NULL && !is_child;
 }
 
 bool job_is_weighed(void)

@@ -10,7 +10,6 @@
 
 #include <mpi.h>
 #include <stdbool.h>
-#include <sys/types.h>
 
 struct job {
     struct config config;
@@ -19,7 +18,6 @@ struct job {
                             * outside MPI_Init .. MPI_Finalize */
     int keyval;            /* of the attribute that holds a communicator's group */
     int rank, size;        /* in MPI_COMM_WORLD */
-    pid_t pid;             /* of the process that joined */
     char refusal[1024];
 };
 
