@@ -33,6 +33,30 @@ def computing(argument):
     return {"took": took, "counters": counters}
 
 
+def short_ones_beside(argument):
+    """Posts a long operation with a rank of another host. Two ranks of one host then do short ones
+    over their board, without a pause, until they have the long one's result. Returns whether that
+    came in time."""
+    rank = int(os.environ["TRIB_RANK"])
+    context = native.Context(host="other" if rank == 2 else "one")
+    world = context.group()
+    near = context.group([0, 1], 1) if rank < 2 else None
+    mine, total = vectors(rank, context.size, argument["count"], 0)
+    out, mark, least = np.full_like(mine, -1), np.zeros(1, np.int64), np.zeros(1, np.int64)
+    world.barrier().wait()
+    request = world.allreduce(mine, out, "int64", "sum")
+    until = time.monotonic() + argument["limit"]
+    while near and least[0] == 0:
+        # 2: it has not come in time.
+        mark[0] = 1 if out[-1] == total[-1] else 2 * (time.monotonic() > until)
+        near.allreduce_blocking(mark, least, "int64", "min")
+    request.wait()
+    assert np.array_equal(out, total)
+    counters = context.counters()
+    context.finalize()
+    return {"in_time": int(least[0]) < 2, "counters": counters}
+
+
 def many_under_way(argument):
     """Posts operations of all lengths and kinds before the first is waited for, in two groups, in
     place and not, and before the groups are ready."""

@@ -66,6 +66,7 @@ P, SZ, U32, I = c.c_void_p, c.c_size_t, c.c_uint32, c.c_int
 lib.trib_group_create.argtypes = [P, P, U32, c.c_uint64, P]
 lib.trib_group_create_nb.argtypes = [P, P, U32, c.c_uint64, P, P]
 lib.trib_group_create_named_nb.argtypes = [P, P, U32, c.c_uint64, c.c_char_p, P, P]
+lib.trib_allreduce.argtypes = [P, P, P, SZ, I, I]
 lib.trib_allreduce_nb.argtypes = [P, P, P, SZ, I, I, P]
 lib.trib_reduce_nb.argtypes = [P, P, P, SZ, I, I, U32, P]
 lib.trib_bcast_nb.argtypes = [P, P, SZ, U32, P]
@@ -149,6 +150,9 @@ class Group:
 
     def allreduce(self, sbuf, rbuf, dtype, op):
         return self.post("allreduce", _at(sbuf), _at(rbuf), rbuf.size, DTYPES[dtype][0], OPS[op], keep=(sbuf, rbuf))
+
+    def allreduce_blocking(self, sbuf, rbuf, dtype, op):
+        check(lib.trib_allreduce(self.handle, _at(sbuf), _at(rbuf), rbuf.size, DTYPES[dtype][0], OPS[op]))
 
     def reduce(self, sbuf, rbuf, dtype, op, root):
         count = (rbuf if sbuf is IN_PLACE else sbuf).size

@@ -29,6 +29,12 @@ class Boards(unittest.TestCase):
             self.assertLess(max(result["took"]), 20)
             self.assertEqual(result["counters"]["operations_board"], 10)
 
+    def test_short_operations_on_a_host_do_not_hold_up_those_of_several(self):
+        results = run(3, "boards_worker", "short_ones_beside", {"count": 500_000, "limit": 20})
+        for result in results[:2]:
+            self.assertTrue(result["in_time"])
+            self.assertGreater(result["counters"]["operations_board"], 2)
+
     def test_one_rank_that_shares_no_memory_takes_all_to_the_tree(self):
         apart = ["sh", "-c", '[ $TRIB_RANK != 2 ] || export TRIB_SHARED_MEMORY=off; exec "$@"', "sh"]
         for counters in run(3, "boards_worker", "many_under_way", {"turns": 8, "counts": COUNTS}, through=apart):

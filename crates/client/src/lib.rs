@@ -7,7 +7,7 @@
 //! in flight), `engine` (protocol core, sockets, waiting, the helper thread), what these handles
 //! share with the engine: `group_state`, `posting` (an operation on its way there), `completion`
 //! (its outcome) and `memory` (where a vector lies in the caller's buffers), then `fork`,
-//! `counters`, `error`, and `boundary` (for C interfaces over this library).
+//! `counters`, `error`, `processors`, and `boundary` (for C interfaces over this library).
 //!
 //! ```text
 //!   context --> join --> group, request --> engine --> group_state, posting --> completion, memory
@@ -44,6 +44,7 @@ mod memory;
 pub mod operation;
 pub mod params;
 mod posting;
+mod processors;
 mod request;
 mod way;
 

@@ -17,6 +17,7 @@ use core::ops::Range;
 use trib_wire::{Collective, RankList, Signature};
 
 /// The elements of the vector, in a group of `size` ranks; `None` if they take 2^63 bytes or more.
+#[inline]
 pub fn vector_elements(signature: &Signature, size: u32) -> Option<u64> {
     let block = signature.count;
     let elements = match signature.collective {
@@ -34,6 +35,7 @@ pub fn vector_bytes(signature: &Signature, size: u32) -> Option<u64> {
 }
 
 /// The elements of the vector that group rank `rank` gives.
+#[inline]
 pub fn given(signature: &Signature, size: u32, rank: u32) -> Range<u64> {
     let (len, block) = (vector_elements(signature, size).unwrap_or(0), signature.count);
     match signature.collective {
@@ -44,6 +46,7 @@ pub fn given(signature: &Signature, size: u32, rank: u32) -> Range<u64> {
 }
 
 /// The elements of the vector that group rank `rank` gets.
+#[inline]
 pub fn gotten(signature: &Signature, size: u32, rank: u32) -> Range<u64> {
     let (len, block) = (vector_elements(signature, size).unwrap_or(0), signature.count);
     match signature.collective {

@@ -49,6 +49,7 @@ impl Mapping {
     ///
     /// # Panics
     /// If `at` lies behind the end.
+    #[inline]
     pub(crate) fn at(&self, at: usize) -> *mut u8 {
         assert!(at <= self.len);
         // SAFETY: the result lies inside the mapping or at its end.

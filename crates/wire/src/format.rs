@@ -36,6 +36,7 @@ impl Default for WireFormat {
 
 impl WireFormat {
     /// How many bytes elements of this type take.
+    #[inline]
     pub const fn layout(self, dtype: DataType) -> Layout {
         let size = dtype.size() as u64;
         match self {
@@ -89,17 +90,20 @@ impl Layout {
     ///
     /// # Panics
     /// If an element takes none.
+    #[inline]
     pub const fn new(from_rank: u64, between_nodes: u64, down: u64) -> Layout {
         assert!(from_rank > 0 && between_nodes > 0 && down > 0);
         Layout { element: [from_rank, between_nodes, down] }
     }
 
     /// The bytes of these elements of the vector on this way; `u64::MAX` if it would be more.
+    #[inline]
     pub const fn bytes(self, elements: &Range<u64>, way: Way) -> u64 {
         elements.end.saturating_sub(elements.start).saturating_mul(self.element[way as usize])
     }
 
     /// The bytes of these elements on the way on which they take most.
+    #[inline]
     pub fn most(self, elements: &Range<u64>) -> u64 {
         Way::ALL.iter().map(|way| self.bytes(elements, *way)).fold(0, u64::max)
     }

@@ -98,8 +98,6 @@ pub(crate) struct Engine {
     /// The same for operations over boards.
     board_patience: Patience,
     stare: Stare,
-    /// How many processors this process may use.
-    processors: u32,
     /// What a visit to the caller's progress function costs that finds nothing.
     visit_meter: Meter,
     /// Application threads inside a wait.
@@ -191,10 +189,9 @@ impl Shared {
     pub(crate) fn run(&self, group: &GroupState, posting: Posting) -> Result<(), Error> {
         let mut engine = self.enter()?;
         match engine.run(&self.lanes, group, posting) {
-            Ok(None) => {
-                self.leave(engine);
-                Ok(())
-            }
+            // Nothing has changed but the board. If lanes are neglected for it, the helper has to
+            // look after them.
+            Ok(None) => Ok(()),
             Ok(Some(completion)) => self.wait_inside(engine, &completion, None),
             Err(error) => {
                 self.leave(engine);
@@ -298,7 +295,6 @@ impl Engine {
             patience: Patience::new(wait::YIELDS),
             board_patience: Patience::new(wait::YIELDS),
             stare: Stare::default(),
-            processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
             visit_meter: Meter::default(),
             waiters: 0,
             followers: 0,
@@ -327,10 +323,11 @@ impl Engine {
             (Some(at), Posting::Whole(signature, memory)) => (at, (signature, memory)),
             (_, posting) => return self.post(lanes, group, posting).map(Some),
         };
-        self.now();
-        let is_roomy = self.boards.is_roomy(at, self.processors);
-        let stare = &mut self.stare;
-        self.boards.run(at, signature, memory, |come| is_roomy && stare.look(come))
+        let ran = self.boards.run(at, signature, memory, &mut self.stare);
+        if !matches!(ran, Ok(None)) {
+            self.now();
+        }
+        ran
     }
 
     fn post(&mut self, lanes: &Lanes, group: &GroupState, posting: Posting) -> Result<Arc<Completion>, Error> {

@@ -127,7 +127,7 @@ impl Shared {
         if completion.is_done() {
             return Ok(engine);
         }
-        let is_roomy = engine.boards.is_roomy(at, engine.processors);
+        let is_roomy = engine.boards.is_roomy(at);
         let began = engine.clock.last_reading();
         let Some(mut turns) = engine.board_patience.begin(began) else { return Ok(engine) };
         while !completion.is_done() && turns.goes_on() {

@@ -4,16 +4,15 @@
 use std::fs;
 use std::path::Path;
 
-use libc::{c_int, c_ulong};
-
 use crate::error::Error;
 use crate::params::{NUMA_ENV, setting};
+use crate::processors;
 
 /// The domain, as `TRIB_NUMA` says it, else as the system does; `None` if it is bound to none.
 pub(super) fn domain() -> Result<Option<u16>, Error> {
     match setting(NUMA_ENV)? {
         Some(text) => read(&text),
-        None => Ok(processors().and_then(|own| find(Path::new(NODES), &own))),
+        None => Ok(processors::own().and_then(|own| find(Path::new(NODES), &own))),
     }
 }
 
@@ -48,35 +47,10 @@ fn ranges(list: &str) -> Option<Vec<(u32, u32)>> {
     list.trim().split(',').filter(|text| !text.is_empty()).map(range).collect()
 }
 
-/// The processors on which this thread may run.
-fn processors() -> Option<Vec<u32>> {
-    let mut words: Vec<c_ulong> = vec![0; WORDS];
-    while !affinity(&mut words) {
-        let is_short = std::io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL);
-        if !is_short || words.len() >= WORDS_MAX {
-            return None;
-        }
-        words = vec![0; 2 * words.len()];
-    }
-    let has = |processor: &u32| words[(processor / c_ulong::BITS) as usize] >> (processor % c_ulong::BITS) & 1 == 1;
-    Some((0..words.len() as u32 * c_ulong::BITS).filter(has).collect())
-}
-
-/// Fills in a bit for each processor. The kernel refuses a mask that is too short for the machine.
-fn affinity(words: &mut [c_ulong]) -> bool {
-    // SAFETY: the call writes no more than the given length, which is that of the slice, and the
-    // kernel's mask consists of such words.
-    let done: c_int = unsafe { libc::sched_getaffinity(0, size_of_val(words), words.as_mut_ptr().cast()) };
-    done == 0
-}
-
 /// The value of `TRIB_NUMA` for a rank that is bound to no domain.
 const UNBOUND: &str = "none";
 /// Where Linux tells about NUMA nodes.
 const NODES: &str = "/sys/devices/system/node";
-/// A mask for 1,024 processors, which most kernels take, and the longest that is tried.
-const WORDS: usize = 1024 / c_ulong::BITS as usize;
-const WORDS_MAX: usize = 64 * WORDS;
 
 #[cfg(test)]
 mod tests {
@@ -111,22 +85,6 @@ mod tests {
         assert_eq!((bound(&[3, 8]), bound(&[4]), bound(&[12, 13, 14, 15])), (Some(0), Some(1), Some(1)));
         assert_eq!((bound(&[3, 4]), bound(&(0..16).collect::<Vec<_>>()), bound(&[16]), bound(&[])), Default::default());
         assert_eq!(find(Path::new("/nonexistent"), &[0]), None);
-    }
-
-    #[test]
-    fn this_thread_may_run_where_it_was_bound_to() {
-        let all = processors().unwrap();
-        assert!(!all.is_empty());
-        std::thread::spawn(move || {
-            let last = *all.last().unwrap();
-            let mut words: Vec<c_ulong> = vec![0; WORDS_MAX];
-            words[(last / c_ulong::BITS) as usize] = 1 << (last % c_ulong::BITS);
-            // SAFETY: the call reads as many bytes as the vector has.
-            let done = unsafe { libc::sched_setaffinity(0, size_of_val(&words[..]), words.as_ptr().cast()) };
-            assert_eq!((done, processors()), (0, Some(vec![last])));
-        })
-        .join()
-        .unwrap();
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(super) struct Cut {
     elements: u64,
     /// How many of them a full piece has.
     stride: u64,
+    /// How many pieces there are, at least one.
+    pieces: u64,
 }
 
 /// Whose contributions a member needs before it can take a piece.
@@ -47,12 +49,13 @@ impl Cut {
         let most = (piece_len as u64 / element / blocks).max(1);
         // Pieces of one length leave no short one at the end, which would be waited for as well.
         let stride = elements.div_ceil(elements.div_ceil(most).max(1)).max(1);
-        Cut { signature, members, me, elements, stride }
+        let pieces = elements.div_ceil(stride).max(1);
+        Cut { signature, members, me, elements, stride, pieces }
     }
 
     /// How many pieces there are, at least one.
     pub(super) fn pieces(&self) -> u64 {
-        self.elements.div_ceil(self.stride).max(1)
+        self.pieces
     }
 
     fn elements_of(&self, piece: u64) -> Range<u64> {

@@ -18,6 +18,7 @@ use trib_proto::leaf::GroupId;
 use trib_transport::memory::{Bell, BellAddress, BellName, Board, Token};
 use trib_wire::{DataType, RankList, ReduceOp, Signature};
 
+use super::room::{Seat, is_roomy};
 use super::running::Running;
 use super::shape::Shape;
 use crate::completion::Completion;
@@ -41,11 +42,18 @@ enum Step {
     Telling(Exchange, Token),
     /// The board is to be sent, or to come.
     Meeting(Meeting),
-    Agreeing(Exchange, Option<Board>, Vec<BellAddress>),
+    Agreeing(Exchange, Option<Board>, Companions),
+}
+
+/// What the members know of each other.
+struct Companions {
+    bells: Vec<BellAddress>,
+    /// Each has a processor to itself.
+    are_roomy: bool,
 }
 
 struct Meeting {
-    bells: Vec<BellAddress>,
+    companions: Companions,
     token: Token,
     /// At member 0: the board, and the next member to which it is to be sent.
     own: Option<(Board, OwnedFd, usize)>,
@@ -131,15 +139,18 @@ impl Founding {
                         return Ok(Verdict::Open(self));
                     };
                     let exchange = self.agree(now, lane, board.is_some())?;
-                    Step::Agreeing(exchange, board, meeting.bells)
+                    Step::Agreeing(exchange, board, meeting.companions)
                 }
-                Step::Agreeing(exchange, board, bells) => {
+                Step::Agreeing(exchange, board, companions) => {
                     let Some(bytes) = exchange.outcome()? else {
-                        self.step = Step::Agreeing(exchange, board, bells);
+                        self.step = Step::Agreeing(exchange, board, companions);
                         return Ok(Verdict::Open(self));
                     };
                     let verdict = match board.filter(|_| bytes == [1]) {
-                        Some(board) => Verdict::Board(Box::new(Running::new(board, self.shape, self.members, bells))),
+                        Some(board) => {
+                            let Companions { bells, are_roomy } = companions;
+                            Verdict::Board(Box::new(Running::new(board, self.shape, self.members, bells, are_roomy)))
+                        }
                         None => Verdict::Tree,
                     };
                     return Ok(verdict);
@@ -190,7 +201,9 @@ impl Founding {
         let made = (self.me == 0).then(|| Board::create(self.members.len() as usize).ok()).flatten();
         let own = made.map(|(board, memory)| (board, memory, 1));
         let token = if self.me == 0 { token } else { records.first()?.token };
-        Some(Meeting { bells, token, own, until: now + COMES })
+        let seats: Vec<Seat> = records.iter().map(|record| record.seat).collect();
+        let companions = Companions { bells, are_roomy: is_roomy(&seats) };
+        Some(Meeting { companions, token, own, until: now + COMES })
     }
 }
 
@@ -204,11 +217,11 @@ impl Meeting {
                 Some(memory) => memory,
                 None => return over.then_some(None),
             };
-            let board = Board::open(&memory, self.bells.len(), me as usize);
+            let board = Board::open(&memory, self.companions.bells.len(), me as usize);
             return Some(board.inspect_err(|cause| tracing::debug!(%cause, "a group's board cannot be opened")).ok());
         }
         let Some((_, memory, next)) = &mut self.own else { return Some(None) };
-        while let Some(other) = self.bells.get(*next) {
+        while let Some(other) = self.companions.bells.get(*next) {
             match bell.send(other, self.token, memory) {
                 Ok(()) => *next += 1,
                 Err(cause) if cause.kind() == io::ErrorKind::WouldBlock && !over => return None,
@@ -245,6 +258,7 @@ impl Drop for Exchange {
 struct Record {
     bell: BellName,
     token: Token,
+    seat: Seat,
 }
 
 impl Record {
@@ -252,26 +266,29 @@ impl Record {
     fn own(bell: Option<&Bell>) -> Record {
         let token = bell.and_then(|_| Token::draw().ok());
         let bell = bell.filter(|_| token.is_some()).map_or(BellName([0; 16]), Bell::name);
-        Record { bell, token: token.unwrap_or(Token([0; 16])) }
+        Record { bell, token: token.unwrap_or(Token([0; 16])), seat: Seat::own() }
     }
 
     /// `None` if that member cannot share memory.
     fn read(bytes: &[u8]) -> Option<Record> {
-        let (bell, token) = bytes.split_at(16);
-        let record = Record { bell: BellName(bell.try_into().ok()?), token: Token(token.try_into().ok()?) };
+        let (bell, bytes) = bytes.split_first_chunk()?;
+        let (token, bytes) = bytes.split_first_chunk()?;
+        let (seat, _) = bytes.split_first_chunk()?;
+        let record = Record { bell: BellName(*bell), token: Token(*token), seat: Seat::read(*seat) };
         (record.bell.0 != [0; 16]).then_some(record)
     }
 
     fn write(&self) -> [u8; RECORD] {
         let mut bytes = [0; RECORD];
         bytes[..16].copy_from_slice(&self.bell.0);
-        bytes[16..].copy_from_slice(&self.token.0);
+        bytes[16..32].copy_from_slice(&self.token.0);
+        bytes[32..].copy_from_slice(&self.seat.write());
         bytes
     }
 }
 
 /// In bytes.
-const RECORD: usize = 32;
+const RECORD: usize = 32 + Seat::LEN;
 /// How long a board may be on its way. Who sends it does so at once when all have told.
 const COMES: Nanos = Nanos::from_millis(5000);
 /// When a board that its receiver could not take is sent again.

@@ -5,7 +5,8 @@
 //! member dies or leaves. Its first two operations, which nobody sees, find out whether all members
 //! can have a board (`founding`). If so, all operations go over it (`running`): cut into pieces
 //! (`cut`, `piece`) and folded in the order of the tree (`shape`, `fold`), so that the bits are
-//! those of the tree. `lookout` is what a waiting thread looks for. If not, they go over the tree.
+//! those of the tree. `lookout` is what a waiting thread looks for, and `room` says whether it may
+//! keep its processor meanwhile. If not, they go over the tree.
 //! What is posted before that is decided waits. A member that waits for long tells its node for
 //! which ranks (`late`).
 //!
@@ -20,6 +21,7 @@ mod founding;
 mod late;
 mod lookout;
 mod piece;
+mod room;
 mod running;
 mod shape;
 
@@ -30,6 +32,7 @@ use std::sync::Arc;
 use trib_proto::Nanos;
 use trib_proto::leaf::{GroupId, Standstill};
 use trib_transport::memory::{Bell, Board};
+use trib_waiting::Stare;
 use trib_wire::{RankList, Signature};
 
 use super::lane::Lane;
@@ -75,7 +78,7 @@ struct Group {
 enum Way {
     /// It is not decided. The operations wait.
     Founding(Box<Founding>, VecDeque<Waiting>),
-    Board(Running),
+    Board(Box<Running>),
     Tree,
     /// The group has failed, or the way to a board has.
     Failed,
@@ -181,13 +184,13 @@ impl Boards {
     }
 
     /// Posts an operation of a group that `takes` it, whose caller waits for it. `None`: it is over
-    /// already. `stare` looks for a while for what the member waits for.
+    /// already.
     pub(super) fn run(
         &mut self,
         at: usize,
         signature: Signature,
         memory: Memory,
-        stare: impl FnOnce(&dyn Fn() -> bool) -> bool,
+        stare: &mut Stare,
     ) -> Result<Option<Arc<Completion>>, Error> {
         let Boards { groups, bell: Some(bell), operations, active, .. } = self else {
             return self.post(at, signature, memory).map(Some);
@@ -323,7 +326,7 @@ impl Boards {
                 for Waiting { signature, memory, completion } in waiting {
                     running.post(signature, memory, completion);
                 }
-                group.way = Way::Board(*running);
+                group.way = Way::Board(running);
                 lane.tell_of_board(now, group.id, None);
                 group.state.ready.finish(Ok(()));
                 self.finished = true;
@@ -405,10 +408,10 @@ impl Boards {
         }
     }
 
-    /// Whether all members of a group have a processor of this host to themselves, as far as this
-    /// process may use it, so that a member that waits keeps no other from running.
-    pub(super) fn is_roomy(&self, at: usize, processors: u32) -> bool {
-        self.groups.get(at).and_then(Option::as_ref).is_some_and(|group| group.state.size <= processors)
+    /// Whether a member of this group that waits may keep its processor for a while.
+    pub(super) fn is_roomy(&self, at: usize) -> bool {
+        let group = self.groups.get(at).and_then(Option::as_ref);
+        group.is_some_and(|group| matches!(&group.way, Way::Board(running) if running.is_roomy()))
     }
 
     /// For which ranks an operation of the group with this index waits, as far as this member sees
@@ -449,7 +452,7 @@ impl Boards {
 
     fn active(&self) -> impl Iterator<Item = &Running> {
         self.active.iter().filter_map(|at| match &self.groups.get(*at)?.as_ref()?.way {
-            Way::Board(running) => Some(running),
+            Way::Board(running) => Some(&**running),
             _ => None,
         })
     }
@@ -457,7 +460,7 @@ impl Boards {
 
 /// A program with more communicators than that has room for does the operations of the others over
 /// the tree. A page takes memory when it is first used.
-const BYTES_MAX: usize = 256 << 20;
+const BYTES_MAX: usize = 512 << 20;
 
 /// A group is known here before a caller gets it, so this is a bug.
 fn unknown() -> Error {

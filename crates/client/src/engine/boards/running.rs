@@ -12,6 +12,7 @@ use std::sync::Arc;
 use trib_proto::Nanos;
 use trib_proto::leaf::Standstill;
 use trib_transport::memory::{Bell, BellAddress, Board, Wish};
+use trib_waiting::Stare;
 use trib_wire::body::{Fault, Reason};
 use trib_wire::{Collective, NodeId, RankList, Signature};
 
@@ -44,6 +45,10 @@ pub(super) struct Running {
     /// How many operations are over.
     done: u64,
     vigil: Vigil,
+    /// How the last operation that was asked for is cut: programs call the same again and again.
+    last: Option<Cut>,
+    /// A member that waits may keep its processor for a while.
+    is_roomy: bool,
 }
 
 struct Operation {
@@ -61,7 +66,13 @@ pub(super) struct Broken {
 }
 
 impl Running {
-    pub(super) fn new(board: Board, shape: Shape, members: RankList, bells: Vec<BellAddress>) -> Running {
+    pub(super) fn new(
+        board: Board,
+        shape: Shape,
+        members: RankList,
+        bells: Vec<BellAddress>,
+        is_roomy: bool,
+    ) -> Running {
         Running {
             board: Arc::new(board),
             shape,
@@ -76,6 +87,8 @@ impl Running {
             known: 0,
             done: 0,
             vigil: Vigil::default(),
+            last: None,
+            is_roomy,
         }
     }
 
@@ -95,7 +108,7 @@ impl Running {
         signature: Signature,
         mut memory: Memory,
         bell: &Bell,
-        stare: impl FnOnce(&dyn Fn() -> bool) -> bool,
+        stare: &mut Stare,
     ) -> Result<(), (Memory, bool)> {
         let cut = self.cut(signature);
         let is_short = self.operations.is_empty() && cut.pieces() == 1 && cut.given_bytes(0) <= SHORT;
@@ -110,7 +123,7 @@ impl Running {
         self.posted += 1;
         let (board, need) = (&self.board, cut.need());
         let come = || is_given(board, number, need);
-        if !(come() || stare(&come)) || self.compare(number, &cut, need).is_err() {
+        if !(come() || self.is_roomy && stare.look(come)) || self.compare(number, &cut, need).is_err() {
             return Err((memory, true));
         }
         let piece = Piece { board: &self.board, shape: &self.shape, cut: &cut, number, index: 0 };
@@ -131,12 +144,26 @@ impl Running {
         self.operations.push_back(Operation { cut, memory, completion, first: self.posted - 1 });
     }
 
-    fn cut(&self, signature: Signature) -> Cut {
-        Cut::new(signature, self.board.members() as u32, self.board.me() as u32, self.board.piece_len())
+    #[inline]
+    fn cut(&mut self, signature: Signature) -> Cut {
+        match self.last {
+            Some(last) if last.signature == signature => last,
+            _ => *self.last.insert(Cut::new(
+                signature,
+                self.board.members() as u32,
+                self.board.me() as u32,
+                self.board.piece_len(),
+            )),
+        }
     }
 
     pub(super) fn members(&self) -> usize {
         self.board.members()
+    }
+
+    /// Whether a member that waits may keep its processor for a while.
+    pub(super) fn is_roomy(&self) -> bool {
+        self.is_roomy
     }
 
     pub(super) fn is_busy(&self) -> bool {

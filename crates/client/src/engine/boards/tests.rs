@@ -48,7 +48,7 @@ impl Members {
         let bells: Vec<Bell> = (0..size).map(|_| Bell::new().unwrap()).collect();
         let names: Vec<_> = bells.iter().map(|bell| BellAddress::of(bell.name()).unwrap()).collect();
         let ranks = RankList::from_ranks((0..size as u32).map(|member| 10 + 2 * member));
-        let running = |board| Running::new(board, shape.clone(), ranks.clone(), names.clone());
+        let running = |board| Running::new(board, shape.clone(), ranks.clone(), names.clone(), true);
         let all = std::iter::once(first).chain(others).map(running).zip(bells).collect();
         Members { all, shape }
     }

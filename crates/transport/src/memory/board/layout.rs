@@ -25,9 +25,9 @@ pub(super) const SHORT: usize = LINE - CELL_HEAD;
 /// Rooms do not begin at the same offset of a page, because processors would take their addresses
 /// for one another's.
 const SKEW: usize = 64;
-/// The bytes of a piece. A window of them, from two members or three, fits into a core's own
-/// cache; fewer would cost more waiting for each other.
-const PIECE_MAX: usize = 64 * 1024;
+/// The bytes of a piece. Longer ones hardly save any waiting for each other, and fit into no cache
+/// that a core has to itself.
+const PIECE_MAX: usize = 256 * 1024;
 const PIECE_MIN: usize = 4 * 1024;
 /// The memory of a board of many members: its pieces are shorter.
 const BYTES_MAX: usize = 16 << 20;
@@ -38,6 +38,9 @@ pub(super) struct Layout {
     pub(super) members: usize,
     /// The bytes of a piece that one member gives.
     pub(super) piece: usize,
+    /// Where the first slot begins, and the bytes of each: every look asks for these.
+    head: usize,
+    slot: usize,
 }
 
 impl Layout {
@@ -48,7 +51,9 @@ impl Layout {
         }
         let fair = BYTES_MAX / (WINDOW as usize * (members + 1));
         let piece = if fair >= PIECE_MAX { PIECE_MAX } else { (fair / PIECE_MIN).max(1) * PIECE_MIN };
-        Some(Layout { members, piece })
+        let head = LINE + 2 * LINE * members;
+        let slot = 2 * LINE + members * (LINE + piece + SKEW) + piece + SKEW;
+        Some(Layout { members, piece, head, slot })
     }
 
     pub(super) fn len(self) -> usize {
@@ -59,6 +64,7 @@ impl Layout {
         0
     }
 
+    #[inline]
     fn member(self, member: usize) -> usize {
         assert!(member < self.members);
         LINE + 2 * LINE * member
@@ -77,11 +83,12 @@ impl Layout {
     }
 
     /// Where the slot of this number begins, or where it would.
+    #[inline]
     fn slot(self, slot: u64) -> usize {
-        let head = LINE + 2 * LINE * self.members;
-        head + slot as usize * (2 * LINE + self.members * (LINE + self.piece + SKEW) + self.piece + SKEW)
+        self.head + slot as usize * self.slot
     }
 
+    #[inline]
     fn slot_of(self, piece: u64) -> usize {
         self.slot(piece % WINDOW)
     }
@@ -95,6 +102,7 @@ impl Layout {
     }
 
     /// A cell's first word is its number, and the next are the signature.
+    #[inline]
     pub(super) fn cell(self, piece: u64, member: usize) -> usize {
         assert!(member < self.members);
         self.slot_of(piece) + 2 * LINE + member * LINE
@@ -104,6 +112,7 @@ impl Layout {
     ///
     /// # Panics
     /// If it has not so much room.
+    #[inline]
     pub(super) fn given(self, piece: u64, member: usize, len: usize) -> usize {
         assert!(len <= self.piece);
         let cell = self.cell(piece, member);

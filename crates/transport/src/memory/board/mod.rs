@@ -73,6 +73,7 @@ impl Board {
     }
 
     /// The number of members.
+    #[inline]
     pub fn members(&self) -> usize {
         self.layout.members
     }
@@ -89,6 +90,7 @@ impl Board {
 
     /// Whether this member may give to `piece`: every member has taken what was in its slot before.
     /// `known` is what it has seen already: pieces below it were taken by all.
+    #[inline]
     pub fn has_room(&self, piece: u64, known: &mut u64) -> bool {
         let needed = (piece + 1).saturating_sub(WINDOW);
         if *known < needed {
@@ -110,6 +112,7 @@ impl Board {
     ///
     /// # Safety
     /// There is room, the piece has not been shown, and `len` bytes from `bytes` are readable.
+    #[inline]
     pub unsafe fn put(&self, piece: u64, whole: usize, at: usize, bytes: *const u8, len: usize) {
         assert!(at <= whole && len <= whole - at);
         let own = self.mapping.at(self.layout.given(piece, self.me, whole) + at);
@@ -119,6 +122,7 @@ impl Board {
     }
 
     /// Shows the others that this member has given to `piece`, and to which operation.
+    #[inline]
     pub fn show(&self, piece: u64, signature: [u64; 2]) {
         let cell = self.layout.cell(piece, self.me);
         self.word(cell + 8).store(signature[0], Relaxed);
@@ -133,6 +137,7 @@ impl Board {
     }
 
     /// To which operation a member has given.
+    #[inline]
     pub fn signature(&self, piece: u64, member: usize) -> [u64; 2] {
         let cell = self.layout.cell(piece, member);
         [self.word(cell + 8).load(Relaxed), self.word(cell + 16).load(Relaxed)]
@@ -203,11 +208,13 @@ impl Board {
     }
 
     /// This member needs nothing of the pieces below `end` any more.
+    #[inline]
     pub fn take(&self, end: u64) {
         self.word(self.layout.taken(self.me)).store(end, Release);
     }
 
     /// A member needs nothing of the pieces below this number.
+    #[inline]
     pub fn taken(&self, member: usize) -> u64 {
         self.word(self.layout.taken(member)).load(Acquire)
     }
@@ -259,6 +266,7 @@ impl Board {
         })
     }
 
+    #[inline]
     fn word(&self, at: usize) -> &AtomicU64 {
         // SAFETY: `Layout` gives offsets of aligned words inside the mapping, which lives as long
         // as `self`; these are never accessed but as atomics.

@@ -1,0 +1,50 @@
+//! The processors of this machine that a process may use.
+
+use libc::{c_int, c_ulong};
+
+/// The processors on which this thread may run.
+pub(crate) fn own() -> Option<Vec<u32>> {
+    let mut words: Vec<c_ulong> = vec![0; WORDS];
+    while !affinity(&mut words) {
+        let is_short = std::io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL);
+        if !is_short || words.len() >= WORDS_MAX {
+            return None;
+        }
+        words = vec![0; 2 * words.len()];
+    }
+    let has = |processor: &u32| words[(processor / c_ulong::BITS) as usize] >> (processor % c_ulong::BITS) & 1 == 1;
+    Some((0..words.len() as u32 * c_ulong::BITS).filter(has).collect())
+}
+
+/// Fills in a bit for each processor. The kernel refuses a mask that is too short for the machine.
+fn affinity(words: &mut [c_ulong]) -> bool {
+    // SAFETY: the call writes no more than the given length, which is that of the slice, and the
+    // kernel's mask consists of such words.
+    let done: c_int = unsafe { libc::sched_getaffinity(0, size_of_val(words), words.as_mut_ptr().cast()) };
+    done == 0
+}
+
+/// A mask for 1,024 processors, which most kernels take, and the longest that is tried.
+const WORDS: usize = 1024 / c_ulong::BITS as usize;
+const WORDS_MAX: usize = 64 * WORDS;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_thread_may_run_where_it_was_bound_to() {
+        let all = own().unwrap();
+        assert!(!all.is_empty());
+        std::thread::spawn(move || {
+            let last = *all.last().unwrap();
+            let mut words: Vec<c_ulong> = vec![0; WORDS_MAX];
+            words[(last / c_ulong::BITS) as usize] = 1 << (last % c_ulong::BITS);
+            // SAFETY: the call reads as many bytes as the vector has.
+            let done = unsafe { libc::sched_setaffinity(0, size_of_val(&words[..]), words.as_ptr().cast()) };
+            assert_eq!((done, own()), (0, Some(vec![last])));
+        })
+        .join()
+        .unwrap();
+    }
+}
