@@ -126,8 +126,7 @@ FAULTS = [
                 "        if header.job != self.edge.config.job || header.epoch != self.edge.config.epoch {\n",
             ),
         ],
-        tests="seeds_that_once_failed",
-        package="trib-sim",
+        tests="only_frames_of_its_epoch",
     ),
     Fault(
         "a patient child has no longer to hear that nothing comes",
@@ -491,6 +490,7 @@ FAULTS = [
             Edit(LEAF_SAT, "seq: self.next, flags: FLAG_STREAM | FLAG_IN_TURN,", "seq: self.next, flags: FLAG_STREAM,"),
             Edit(LEASE, "seq: self.stop_at, flags: FLAG_STREAM | FLAG_IN_TURN,", "seq: self.stop_at, flags: FLAG_STREAM,"),
         ],
+        tests="stays_behind",
     ),
     Fault(
         "a node sends on after its StopAt",
@@ -616,8 +616,7 @@ FAULTS = [
     Fault(
         "those that have left a group that fails keep its pieces",
         [Edit("node/group/mod.rs", "let targets = self.left & !self.silent;", "let targets = 0;")],
-        tests="seeds_that_once_failed",
-        package="trib-sim",
+        tests="those_that_have_left_hear",
     ),
     Fault(
         "a rank without room sends nothing under a lease",

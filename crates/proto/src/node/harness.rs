@@ -1,6 +1,7 @@
 //! What the unit tests of a node's machines share: a node with two ranks below it, events for it,
 //! and a driver that writes down what it is asked for.
 
+use trib_wire::header::FLAG_IN_TURN;
 use trib_wire::{
     Body, ChildIndex, ChildKind, Collective, DataType, Epoch, Generation, GroupIndex, GroupKey, GroupName, Header,
     JobId, Kind, Marks, NodeId, Placement, Rank, RankList, ReduceOp, Signature, WireFormat,
@@ -48,6 +49,8 @@ pub(super) struct Sent {
 #[derive(Default)]
 pub(super) struct Log {
     pub(super) sent: Vec<Sent>,
+    /// What has to stay behind the segments that were sent before it.
+    pub(super) in_turn: Vec<Kind>,
     pub(super) notes: Vec<Note>,
     pub(super) suspected: Vec<NodeId>,
     pub(super) moves: Vec<Placement>,
@@ -68,6 +71,9 @@ impl NodeOutput for Log {
             Payload::None | Payload::Body(_) => Vec::new(),
             Payload::Data { buffer, from } => buffer[from as usize..][..header.payload_len as usize].to_vec(),
         };
+        if header.flags & FLAG_IN_TURN != 0 {
+            self.in_turn.push(header.kind);
+        }
         self.sent.push(Sent { target, kind: header.kind, seq: header.seq, bytes });
     }
 

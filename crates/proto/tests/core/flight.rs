@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use trib_proto::leaf::{GroupId, LeafOutput, NewGroup, Note, OpId, Payload, Post, Slice};
 use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
 use trib_wire::body::Fault;
-use trib_wire::header::FLAG_STREAM;
+use trib_wire::header::{FLAG_IN_TURN, FLAG_STREAM};
 use trib_wire::{
     Body, ChildIndex, Collective, DataType, Epoch, Generation, GroupIndex, GroupKey, GroupName, Header, JobId, Kind,
     Marks, NodeId, Placement, Rank, RankList, ReduceOp, Signature, WireFormat,
@@ -285,4 +285,30 @@ fn a_lease_that_no_operation_uses_may_be_revoked() {
     let revoke = Header { seq: 1, ..from_node(0, Kind::Revoke) };
     core.on_frame(NOW, Path::Stream, &revoke, Body::None, &mut wire);
     assert!(!core.may_be_revoked());
+}
+
+#[test]
+fn the_word_how_far_a_rank_has_got_stays_behind_its_segments() {
+    let (mut core, mut wire) = (core(), Wire::default());
+    stream(&mut core, &mut wire, 0);
+    let revoke = Header { seq: 1, ..from_node(0, Kind::Revoke) };
+    core.on_frame(NOW, Path::Stream, &revoke, Body::None, &mut wire);
+    let stops: Vec<Header> = wire.0.drain(..).filter(|header| header.kind == Kind::StopAt).collect();
+    assert_eq!(stops.iter().map(|stop| stop.flags & FLAG_IN_TURN).collect::<Vec<_>>(), [FLAG_IN_TURN]);
+}
+
+#[test]
+fn only_frames_of_its_epoch_keep_a_rank_from_missing_its_node() {
+    for (epoch, is_missed) in [(Epoch(1), false), (Epoch(0), true)] {
+        let (mut core, mut wire) = (core_with_room(Some(1 << 20)), Wire::default());
+        core.on_link_up(NOW, Epoch(1), &mut wire);
+        let end = NOW + Nanos::from_millis(120_000);
+        while !core.is_detached() && core.next_deadline() < end {
+            let now = core.next_deadline();
+            let beat = Header::new(Kind::Heartbeat, JobId(1), epoch, NodeId(2), ChildIndex(0));
+            core.on_frame(now, Path::Stream, &beat, Body::None, &mut wire);
+            core.on_timer(now, &mut wire);
+        }
+        assert_eq!(core.is_detached(), is_missed, "frames of epoch {}", epoch.0);
+    }
 }

@@ -1,7 +1,7 @@
 //! One test for each arrow of the group's table.
 
 use super::*;
-use crate::node::harness::Bench;
+use crate::node::harness::{Bench, Log};
 use trib_wire::Reason;
 
 fn group() -> Group<Vec<u8>> {
@@ -55,4 +55,15 @@ fn an_operation_that_one_member_streams_and_another_does_not_is_found_whatever_e
             assert_eq!(found, Err(Reason::Mismatch), "{order:?}");
         }
     }
+}
+
+#[test]
+fn those_that_have_left_hear_when_nothing_of_a_failed_group_is_needed_any_more() {
+    let (bench, mut out) = (Bench::at_the_root(), Log::default());
+    let mut group = group();
+    group.left = 0b10;
+    group.fail();
+    group.release_those_that_left(bench.identity(), &mut out);
+    let told: Vec<_> = out.take_sent().into_iter().map(|sent| (sent.target, sent.kind)).collect();
+    assert_eq!(told, [(Target::Children(0b10), Kind::Mark); 2], "of fragments and of segments");
 }

@@ -61,6 +61,14 @@ fn all_stops_together_say_where_the_lease_may_end() {
 }
 
 #[test]
+fn the_word_how_far_all_have_got_stays_behind_the_segments() {
+    let mut bench = Bench::below_a_parent();
+    let lease = stopping(&mut bench);
+    lease.send_stop_up(&mut bench.at());
+    assert_eq!(bench.out.in_turn, [Kind::StopAt]);
+}
+
+#[test]
 fn a_revocation_may_cross_the_stops() {
     let mut bench = Bench::at_the_root();
     let lease = stopping(&mut bench);
