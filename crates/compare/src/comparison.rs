@@ -46,8 +46,11 @@ pub fn compare(
                 // machine.
                 drop(other);
                 progress(&format!(
-                    "fabric: {} hosts, {} per leaf, {} Mbit/s",
-                    shape.hosts, shape.leaf_ports, shape.rate_mbit
+                    "fabric: {} hosts, {} per leaf, {} Mbit/s{}",
+                    shape.hosts,
+                    shape.leaf_ports,
+                    shape.rate_mbit,
+                    if shape.ucx { ", over UCX" } else { "" }
                 ));
                 up(shape)?
             }
@@ -129,7 +132,15 @@ mod tests {
             sizes: vec![1024],
             rounds: Some(1),
             peers: peers.iter().map(|text| System::other(text).unwrap()).collect(),
-            shape: Some(Shape { hosts: 2, leaf_ports: 1, rate_mbit: 100, rails: 1, uplink: None, pinned: false }),
+            shape: Some(Shape {
+                hosts: 2,
+                leaf_ports: 1,
+                rate_mbit: 100,
+                rails: 1,
+                uplink: None,
+                pinned: false,
+                ucx: false,
+            }),
             ranks_per_host: None,
             budget: Some(Duration::from_millis(1)),
         };

@@ -26,6 +26,7 @@ impl LabNetwork {
             rails: shape.rails,
             uplink: shape.uplink.unwrap_or(shape.leaf_ports),
             pinned: shape.pinned,
+            ucx: shape.ucx,
             ..FatTree::default()
         });
         let base = default_base();

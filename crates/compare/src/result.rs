@@ -362,7 +362,7 @@ pub(crate) mod tests {
         let part = |system| Part { system, cells: cells.to_vec(), rounds: 3 };
         Study {
             name: "test",
-            shape: Shape { hosts: 8, leaf_ports: 4, rate_mbit: 500, rails: 1, uplink: None, pinned: true },
+            shape: Shape { hosts: 8, leaf_ports: 4, rate_mbit: 500, rails: 1, uplink: None, pinned: true, ucx: false },
             ranks: 8,
             map: Map::ByLeaf,
             parts: vec![part(System::tributary()), part(System::gloo())],

@@ -32,6 +32,8 @@ pub struct Shape {
     /// Whether each host and switch keeps to one core. Where there are very many hosts they do not,
     /// because the scheduler then distributes the cores better.
     pub pinned: bool,
+    /// Whether all links go by UCX.
+    pub ucx: bool,
 }
 
 /// One system's part of a study.

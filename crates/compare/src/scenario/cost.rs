@@ -45,7 +45,8 @@ pub(super) fn flight(quick: bool) -> Scenario {
 pub(super) fn children() -> Vec<Scenario> {
     let cells = vec![Cell::sustained(Allreduce, 4 * MIB)];
     let one = |hosts| {
-        let shape = Shape { hosts, leaf_ports: hosts, rate_mbit: 100, rails: 1, uplink: None, pinned: false };
+        let shape =
+            Shape { hosts, leaf_ports: hosts, rate_mbit: 100, rails: 1, uplink: None, pinned: false, ucx: false };
         let parts = vec![part(System::tributary(), cells.clone(), 5)];
         let budget = Duration::from_secs(1);
         Scenario::Study(Study { observes: true, budget, min_iterations: 2, ..plain("children", shape, parts) })

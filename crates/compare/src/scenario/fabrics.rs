@@ -59,4 +59,5 @@ fn few(sizes: &[u64], quick: bool) -> Vec<Part> {
     parts
 }
 
-const SIXTEEN: Shape = Shape { hosts: 16, leaf_ports: 4, rate_mbit: 200, rails: 1, uplink: None, pinned: true };
+const SIXTEEN: Shape =
+    Shape { hosts: 16, leaf_ports: 4, rate_mbit: 200, rails: 1, uplink: None, pinned: true, ucx: false };

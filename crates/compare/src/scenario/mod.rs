@@ -4,7 +4,8 @@
 //! `small` (latency and its cost), `fabrics` (faster links, more hosts, blocking trunks),
 //! `switching` (which path is used when, and what the lock costs), `lanes` (several trees at once),
 //! `cost` (bytes, processor time and calls per operation), `sharing` (several jobs at once),
-//! `per_host` (several ranks on each host), `one_host` (all ranks on one host).
+//! `per_host` (several ranks on each host), `one_host` (all ranks on one host), `ucx` (links over
+//! UCX).
 
 mod collectives;
 mod cost;
@@ -16,6 +17,7 @@ pub mod sharing;
 mod sizes;
 mod small;
 mod switching;
+pub(crate) mod ucx;
 
 use std::time::Duration;
 
@@ -134,10 +136,10 @@ fn changed(scenario: Scenario, wishes: &Wishes) -> Scenario {
     }
     let own = (study.ranks / u32::from(study.shape.hosts)).max(1);
     if let Some(shape) = wishes.shape {
-        // Lanes need rails to be compared, whatever the rest of the fabric is, and ranks that share
-        // one host are no others on several.
+        // Lanes need rails to be compared, and UCX links over it, whatever the rest of the fabric is;
+        // and ranks that share one host are no others on several.
         let hosts = if study.shape.hosts == 1 { 1 } else { shape.hosts };
-        study.shape = Shape { hosts, rails: study.shape.rails, ..shape };
+        study.shape = Shape { hosts, rails: study.shape.rails, ucx: study.shape.ucx, ..shape };
     }
     study.ranks = u32::from(study.shape.hosts) * wishes.ranks_per_host.map_or(own, u32::from);
     study.budget = wishes.budget.unwrap_or(study.budget);
@@ -181,11 +183,12 @@ fn everything(quick: bool) -> Vec<Scenario> {
     all.extend(lanes::studies(quick));
     all.extend(per_host::studies(quick));
     all.extend(one_host::studies(quick));
+    all.extend(ucx::studies(quick));
     all
 }
 
 /// The fabric from which most figures come: 8 hosts on two leaves.
-const HOME: Shape = Shape { hosts: 8, leaf_ports: 4, rate_mbit: 500, rails: 1, uplink: None, pinned: true };
+const HOME: Shape = Shape { hosts: 8, leaf_ports: 4, rate_mbit: 500, rails: 1, uplink: None, pinned: true, ucx: false };
 
 /// A study on this fabric, one rank per host, with nothing special.
 fn plain(name: &'static str, shape: Shape, parts: Vec<Part>) -> Study {
@@ -215,7 +218,8 @@ mod tests {
 
     #[test]
     fn wishes_change_every_scenario() {
-        let shape = Shape { hosts: 2, leaf_ports: 1, rate_mbit: 100, rails: 1, uplink: None, pinned: false };
+        let shape =
+            Shape { hosts: 2, leaf_ports: 1, rate_mbit: 100, rails: 1, uplink: None, pinned: false, ucx: false };
         let wishes = Wishes {
             quick: true,
             only: vec!["allreduce".to_owned(), "small".to_owned()],
@@ -243,7 +247,8 @@ mod tests {
 
     #[test]
     fn one_host_stays_one() {
-        let shape = Shape { hosts: 4, leaf_ports: 2, rate_mbit: 100, rails: 1, uplink: None, pinned: false };
+        let shape =
+            Shape { hosts: 4, leaf_ports: 2, rate_mbit: 100, rails: 1, uplink: None, pinned: false, ucx: false };
         let only = vec![one_host::NAME.to_owned()];
         let scenarios = wanted(&Wishes { only, shape: Some(shape), ..Wishes::default() }).unwrap();
         let of = |scenario: &Scenario| match scenario {

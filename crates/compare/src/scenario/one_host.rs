@@ -16,7 +16,7 @@ use crate::system::System;
 pub(crate) const NAME: &str = "one-host";
 
 pub(super) fn studies(quick: bool) -> Vec<Scenario> {
-    let shape = Shape { hosts: 1, leaf_ports: 1, rate_mbit: 500, rails: 1, uplink: None, pinned: false };
+    let shape = Shape { hosts: 1, leaf_ports: 1, rate_mbit: 500, rails: 1, uplink: None, pinned: false, ucx: false };
     let sizes: &[u64] = if quick {
         &[8, 4 * KIB, 64 * KIB, MIB, 16 * MIB]
     } else {

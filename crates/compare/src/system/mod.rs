@@ -112,6 +112,11 @@ impl System {
         System { environment, ..System::new(name, Kind::Tributary) }
     }
 
+    /// The native interface on a fabric whose links go by UCX.
+    pub fn tributary_over_ucx() -> System {
+        System::new("tributary-ucx", Kind::Tributary)
+    }
+
     /// Ping-pong.
     pub fn ping_pong() -> System {
         System::new("pingpong", Kind::PingPong)

@@ -25,6 +25,7 @@ pub(super) fn page(comparison: &Comparison, plots: &[Plot]) -> String {
     page.small();
     page.per_host();
     page.one_host();
+    page.ucx();
     page.collectives();
     page.fabrics();
     page.switching();

@@ -4,7 +4,7 @@ use super::{Page, figure, share, short_status, time};
 use crate::cell::{Mode, human};
 use crate::gain::{gains, is_same_cell};
 use crate::result::ResultRow;
-use crate::scenario::{one_host, per_host};
+use crate::scenario::{one_host, per_host, ucx};
 use crate::targets::outside;
 
 impl Page<'_> {
@@ -70,6 +70,19 @@ impl Page<'_> {
             let (up, down) = (bytes("host_up"), bytes("host_down"));
             self.add(&format!("| {each} | {} | {} | {time} | {up} | {down} |\n", operation(row), row.system));
         }
+        self.add("\n");
+    }
+
+    pub(super) fn ucx(&mut self) {
+        let rows: Vec<&ResultRow> = self.of(ucx::NAME).collect();
+        if rows.is_empty() {
+            return;
+        }
+        self.add(
+            "## Links over UCX\n\nAllreduce over four hosts on two leaves, 1 Gbit/s: all links go by TCP and UDP, then all by UCX with `UCX_TLS=tcp,self`, \
+             which goes through the same kernel.\nMicroseconds per sustained operation, with the spread between rounds:\n\n",
+        );
+        self.matrix(&rows, time);
         self.add("\n");
     }
 

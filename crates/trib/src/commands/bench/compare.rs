@@ -130,7 +130,7 @@ impl Arguments {
     fn wishes(&self) -> Result<Wishes, Failure> {
         let Self { leaf_ports, uplink, pin: pinned, rate, .. } = *self;
         let rate_mbit = mbit(rate)?;
-        let shape = |hosts| Shape { hosts, leaf_ports, rate_mbit, rails: 1, uplink, pinned };
+        let shape = |hosts| Shape { hosts, leaf_ports, rate_mbit, rails: 1, uplink, pinned, ucx: false };
         Ok(Wishes {
             quick: self.quick,
             only: self.only.clone(),
