@@ -16,6 +16,26 @@ pub(crate) fn own() -> Option<Vec<u32>> {
     Some((0..words.len() as u32 * c_ulong::BITS).filter(has).collect())
 }
 
+/// The processor on which this thread runs now.
+pub(crate) fn current() -> Option<u32> {
+    // SAFETY: the call has no arguments and changes nothing.
+    u32::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
+/// Moves this thread to another of its processors, if it has one. Its set stays as it is.
+pub(crate) fn leave_current() {
+    let (mut words, own): ([c_ulong; WORDS], _) = ([0; WORDS], current());
+    // Where the kernel's masks are longer, threads stay where they are.
+    let Some(processor) = own.filter(|_| affinity(&mut words)) else { return };
+    let mut others = words;
+    let Some(word) = others.get_mut((processor / c_ulong::BITS) as usize) else { return };
+    *word &= !(1 << (processor % c_ulong::BITS));
+    for set in [others, words] {
+        // SAFETY: the call reads as many bytes as the array has. It refuses an empty set.
+        unsafe { libc::sched_setaffinity(0, size_of_val(&set), set.as_ptr().cast()) };
+    }
+}
+
 /// Fills in a bit for each processor. The kernel refuses a mask that is too short for the machine.
 fn affinity(words: &mut [c_ulong]) -> bool {
     // SAFETY: the call writes no more than the given length, which is that of the slice, and the
@@ -42,9 +62,24 @@ mod tests {
             words[(last / c_ulong::BITS) as usize] = 1 << (last % c_ulong::BITS);
             // SAFETY: the call reads as many bytes as the vector has.
             let done = unsafe { libc::sched_setaffinity(0, size_of_val(&words[..]), words.as_ptr().cast()) };
-            assert_eq!((done, own()), (0, Some(vec![last])));
+            assert_eq!((done, own(), current()), (0, Some(vec![last]), Some(last)));
+            leave_current();
+            assert_eq!(current(), Some(last), "there is no other");
         })
         .join()
         .unwrap();
+    }
+
+    #[test]
+    fn a_thread_moves_and_may_come_back() {
+        let all = own().unwrap();
+        let moved = |_| {
+            let before = current();
+            leave_current();
+            (current() != before) == (all.len() > 1)
+        };
+        // Something else may have moved the thread back.
+        assert!((0..100).any(moved));
+        assert_eq!(own(), Some(all));
     }
 }

@@ -18,6 +18,7 @@ use super::poll::sleep;
 use super::{Engine, Shared};
 use crate::completion::Completion;
 use crate::error::Error;
+use crate::processors;
 
 impl Shared {
     /// Waits for a request.
@@ -126,6 +127,9 @@ impl Shared {
     ) -> Result<MutexGuard<'a, Engine>, Error> {
         if completion.is_done() {
             return Ok(engine);
+        }
+        if engine.boards.is_crowded(at) {
+            processors::leave_current();
         }
         let is_roomy = engine.boards.is_roomy(at);
         let began = engine.clock.last_reading();

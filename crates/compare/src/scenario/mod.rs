@@ -136,8 +136,8 @@ fn changed(scenario: Scenario, wishes: &Wishes) -> Scenario {
     }
     let own = (study.ranks / u32::from(study.shape.hosts)).max(1);
     if let Some(shape) = wishes.shape {
-        // Lanes need rails to be compared, and UCX links over it, whatever the rest of the fabric is;
-        // and ranks that share one host are no others on several.
+        // Lanes need rails to be compared, and UCX links over it, whatever the rest of the fabric
+        // is; and ranks that share one host are no others on several.
         let hosts = if study.shape.hosts == 1 { 1 } else { shape.hosts };
         study.shape = Shape { hosts, rails: study.shape.rails, ucx: study.shape.ucx, ..shape };
     }

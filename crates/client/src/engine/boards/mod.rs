@@ -414,6 +414,12 @@ impl Boards {
         group.is_some_and(|group| matches!(&group.way, Way::Board(running) if running.is_roomy()))
     }
 
+    /// Whether this thread should wait for this group on another processor.
+    pub(super) fn is_crowded(&self, at: usize) -> bool {
+        let group = self.groups.get(at).and_then(Option::as_ref);
+        group.is_some_and(|group| matches!(&group.way, Way::Board(running) if running.is_crowded()))
+    }
+
     /// For which ranks an operation of the group with this index waits, as far as this member sees
     /// it.
     pub(super) fn late(&self, at: usize) -> Option<Standstill> {

@@ -24,6 +24,7 @@ use super::piece::Piece;
 use super::shape::Shape;
 use crate::completion::Completion;
 use crate::memory::Memory;
+use crate::processors;
 
 /// A group that has a board.
 pub(super) struct Running {
@@ -161,6 +162,13 @@ impl Running {
         self.board.members()
     }
 
+    /// Whether this thread should wait on another processor: there is one for each member, but
+    /// another member waits on this one. The kernel wakes a sleeper where its waker runs, and
+    /// leaves threads there that give way to each other.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.is_roomy && processors::current().is_some_and(|processor| self.board.waits_on(processor))
+    }
+
     /// Whether a member that waits may keep its processor for a while.
     pub(super) fn is_roomy(&self) -> bool {
         self.is_roomy
@@ -262,6 +270,7 @@ impl Running {
             }
             self.compare(piece, &cut, Need::All)?;
             let whole = Piece { board: &self.board, shape: &self.shape, cut: &cut, number: piece, index: within };
+            self.board.begin_folding(piece);
             while let Some(portion) = self.board.claim(piece, portions) {
                 let range = cut.portion(within, portion);
                 // SAFETY: this member has claimed the portion, and says below that it is folded.
@@ -272,6 +281,7 @@ impl Running {
                     self.wake(Wish::Pieces, bell);
                 }
             }
+            self.board.end_folding();
         }
         Ok(folded)
     }
@@ -400,8 +410,9 @@ impl Running {
         self.vigil.tell(position, now, standstill)
     }
 
-    /// The ranks for which this member waits: those that have not given to its first operation, or
-    /// that hold up the room for what it has to give.
+    /// The ranks for which this member waits: those that have not given to its first operation,
+    /// that have not folded what they claimed of it, or that hold up the room for what it has to
+    /// give.
     pub(super) fn standstill(&self, since: Nanos) -> Option<Standstill> {
         let (board, members) = (&self.board, 0..self.board.members());
         let has_not_given = |member: &usize| !board.has_given(self.taken, *member);
@@ -411,6 +422,10 @@ impl Running {
             Some(Need::Root(root)) => Some(root).filter(has_not_given).into_iter().collect(),
             Some(Need::Nobody) | None => Vec::new(),
         };
+        if missing.is_empty() && need == Some(Need::All) {
+            let folds = |member: &usize| *member != board.me() && board.may_fold(self.taken, *member);
+            missing = members.clone().filter(folds).collect();
+        }
         let mut at = 0;
         if missing.is_empty() && self.operations.get(self.giving).is_some_and(|operation| operation.cut.gives()) {
             at = self.giving;

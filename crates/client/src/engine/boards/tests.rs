@@ -9,6 +9,7 @@ use trib_transport::memory::{Bell, BellAddress, Board};
 use trib_wire::body::Reason;
 use trib_wire::{Collective, DataType, RankList, ReduceOp, Signature, WireFormat};
 
+use super::cut::Cut;
 use super::running::Running;
 use super::shape::Shape;
 use crate::completion::Completion;
@@ -58,7 +59,12 @@ impl Members {
     }
 
     fn post(&mut self, member: u32, draw: Draw, turn: u64) -> Posted {
-        let (size, signature) = (self.size(), draw.signature());
+        self.post_to(member, self.size(), draw, turn)
+    }
+
+    /// The same in a group of `size` members, of which the last may not be among these.
+    fn post_to(&mut self, member: u32, size: u32, draw: Draw, turn: u64) -> Posted {
+        let signature = draw.signature();
         let input = vector(&signature, size, member, turn);
         let gotten = trib_proto::window::gotten(&signature, size, member);
         let whole = Collective::Allgather == draw.collective || Collective::Bcast == draw.collective;
@@ -305,4 +311,33 @@ fn a_member_that_waits_knows_for_which_ranks_and_at_which_operation() {
     }
     assert_eq!(late(&members, 0), Some((6, "14".into())), "four of these had room");
     assert_eq!(late(&members, 1), Some((6, "10".into())), "the root has not given the last");
+}
+
+#[test]
+fn a_member_that_stops_while_it_folds_is_waited_for_by_name() {
+    let (first, memory) = Board::create(3).unwrap();
+    let [second, stopped] = [1, 2].map(|me| Board::open(&memory, 3, me).unwrap());
+    let bells: Vec<Bell> = (0..3).map(|_| Bell::new().unwrap()).collect();
+    let names: Vec<_> = bells.iter().map(|bell| BellAddress::of(bell.name()).unwrap()).collect();
+    let ranks = RankList::from_ranks([10, 12, 14]);
+    let running = |board| Running::new(board, shapes(3)[0].clone(), ranks.clone(), names.clone(), true);
+    let others = [first, second].map(running).into_iter().zip(bells);
+    let mut members = Members { all: others.collect(), shape: shapes(3)[0].clone() };
+    let draw = Draw { collective: Collective::Allreduce, count: 8192, root: 0, in_place: false };
+    // The third member gives, claims a portion and is not seen again.
+    let signature = draw.signature();
+    let cut = Cut::new(signature, 3, 2, stopped.piece_len());
+    let given = vector(&signature, 3, 2, 0);
+    // SAFETY: there is room, the piece is shown next, and the vector is that long.
+    unsafe { stopped.put(0, given.len(), 0, given.as_ptr(), given.len()) };
+    stopped.show(0, cut.words());
+    stopped.begin_folding(0);
+    assert_eq!(stopped.claim(0, cut.portions(0)), Some(0));
+    let kept: Vec<Posted> = (0..2).map(|member| members.post_to(member, 3, draw, 0)).collect();
+    (0..2).for_each(|member| members.go_on(member).unwrap());
+    for (posted, (running, _)) in kept.iter().zip(&members.all) {
+        assert!(!posted.completion.is_done());
+        let standstill = running.standstill(Nanos(0)).unwrap();
+        assert_eq!((standstill.operation, standstill.late.to_string()), (1, "14".into()));
+    }
 }

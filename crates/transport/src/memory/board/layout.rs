@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   head      how many members are asleep
-//!   members   one line each: pieces taken, asleep?, left?, pieces given
+//!   members   one line each: pieces taken, asleep?, left?, piece that it folds, processor
 //!   slots     WINDOW times: portions claimed, portions folded,
 //!             a cell for each member: number, signature, few bytes
 //!             a room for each member: many bytes
@@ -82,6 +82,14 @@ impl Layout {
         self.member(member) + 16
     }
 
+    pub(super) fn folding(self, member: usize) -> usize {
+        self.member(member) + 24
+    }
+
+    pub(super) fn processor(self, member: usize) -> usize {
+        self.member(member) + 32
+    }
+
     /// Where the slot of this number begins, or where it would.
     #[inline]
     fn slot(self, slot: u64) -> usize {
@@ -138,7 +146,9 @@ mod tests {
             let layout = Layout::of(members).unwrap();
             let mut used = vec![(layout.sleepers(), 8)];
             for member in 0..members {
-                used.extend([layout.taken(member), layout.asleep(member), layout.left(member)].map(|at| (at, 8)));
+                used.extend([layout.taken(member), layout.asleep(member)].map(|at| (at, 8)));
+                used.extend([layout.left(member), layout.folding(member)].map(|at| (at, 8)));
+                used.push((layout.processor(member), 8));
             }
             for piece in 7..7 + WINDOW {
                 used.extend([layout.claimed(piece), layout.folded(piece)].map(|at| (at, 8)));

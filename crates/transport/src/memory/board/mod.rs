@@ -159,6 +159,22 @@ impl Board {
         unsafe { core::slice::from_raw_parts(start, whole) }
     }
 
+    /// This member is about to claim portions of `piece`: if the others wait for one that it does
+    /// not fold, they know which member has it.
+    pub fn begin_folding(&self, piece: u64) {
+        self.word(self.layout.folding(self.me)).store(piece + 1, Relaxed);
+    }
+
+    /// This member has folded all that it has claimed.
+    pub fn end_folding(&self) {
+        self.word(self.layout.folding(self.me)).store(0, Relaxed);
+    }
+
+    /// Whether a member may have claimed a portion of `piece` that it has not folded.
+    pub fn may_fold(&self, piece: u64, member: usize) -> bool {
+        self.word(self.layout.folding(member)).load(Relaxed) == piece + 1
+    }
+
     /// Claims a portion of the fold of `piece`, if one of `portions` is left. Its number is told.
     pub fn claim(&self, piece: u64, portions: u64) -> Option<u64> {
         count::raise(self.word(self.layout.claimed(piece)), piece, portions)
@@ -267,6 +283,15 @@ impl Board {
     }
 
     #[inline]
+    /// Notes on which processor this member waits, and tells whether a member before it last waited
+    /// on the same. So one of two that find each other there stays.
+    pub fn waits_on(&self, processor: u32) -> bool {
+        let mark = u64::from(processor) + 1;
+        self.word(self.layout.processor(self.me)).store(mark, Relaxed);
+        let is_there = |member: usize| self.word(self.layout.processor(member)).load(Relaxed) == mark;
+        (0..self.me).any(is_there)
+    }
+
     fn word(&self, at: usize) -> &AtomicU64 {
         // SAFETY: `Layout` gives offsets of aligned words inside the mapping, which lives as long
         // as `self`; these are never accessed but as atomics.

@@ -135,3 +135,21 @@ proptest! {
         });
     }
 }
+
+#[test]
+fn members_that_wait_on_one_processor_find_each_other() {
+    let [one, two, three]: [Board; 3] = boards(3).try_into().unwrap();
+    assert!(!one.waits_on(0) && !two.waits_on(1) && three.waits_on(0));
+    assert!(!one.waits_on(1), "only the later of two moves");
+    assert!(two.waits_on(1) && !three.waits_on(0));
+}
+
+#[test]
+fn who_folds_is_known_to_the_others() {
+    let [one, two]: [Board; 2] = boards(2).try_into().unwrap();
+    assert!(!two.may_fold(0, 0));
+    one.begin_folding(3);
+    assert!(two.may_fold(3, 0) && !two.may_fold(2, 0) && !two.may_fold(3, 1));
+    one.end_folding();
+    assert!(!two.may_fold(3, 0));
+}
