@@ -42,14 +42,16 @@ pub(super) fn flight(quick: bool) -> Scenario {
 
 /// One leaf with 2 to 32 children, on links that are slow enough for 32 hosts to share this
 /// machine.
-pub(super) fn children() -> Vec<Scenario> {
+pub(super) fn children(quick: bool) -> Vec<Scenario> {
+    let (counts, rounds): (&[u16], u32) = if quick { (&[2, 8, 32], 3) } else { (&[2, 4, 8, 16, 32], 5) };
     let cells = vec![Cell::sustained(Allreduce, 4 * MIB)];
-    let one = |hosts| {
+    let one = |hosts: &u16| {
+        let hosts = *hosts;
         let shape =
             Shape { hosts, leaf_ports: hosts, rate_mbit: 100, rails: 1, uplink: None, pinned: false, ucx: false };
-        let parts = vec![part(System::tributary(), cells.clone(), 5)];
+        let parts = vec![part(System::tributary(), cells.clone(), rounds)];
         let budget = Duration::from_secs(1);
         Scenario::Study(Study { observes: true, budget, min_iterations: 2, ..plain("children", shape, parts) })
     };
-    [2, 4, 8, 16, 32].map(one).into()
+    counts.iter().map(one).collect()
 }

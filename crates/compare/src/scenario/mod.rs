@@ -179,7 +179,7 @@ fn everything(quick: bool) -> Vec<Scenario> {
     all.extend(fabrics::blocking(quick));
     all.push(fabrics::sixteen(quick));
     all.extend(fabrics::host_count(quick));
-    all.extend(cost::children());
+    all.extend(cost::children(quick));
     all.extend(lanes::studies(quick));
     all.extend(per_host::studies(quick));
     all.extend(one_host::studies(quick));

@@ -30,7 +30,7 @@ pub(super) fn studies(quick: bool) -> Vec<Scenario> {
         // openmpi-tuned.
         systems.push(System::openmpi_han());
     }
-    let (rounds, budget) = if quick { (2, Duration::from_millis(100)) } else { (7, Duration::from_millis(250)) };
+    let (rounds, budget) = if quick { (4, Duration::from_millis(100)) } else { (7, Duration::from_millis(250)) };
     let study = |ranks: &u32| {
         let parts = systems.iter().map(|system| part(system.clone(), cells.clone(), rounds)).collect();
         Scenario::Study(Study { ranks: *ranks, observes: true, budget, ..plain(NAME, shape, parts) })

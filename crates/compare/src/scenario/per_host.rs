@@ -21,7 +21,8 @@ pub(super) fn studies(quick: bool) -> Vec<Scenario> {
     let study = |each: &u32| {
         let parts = systems.iter().map(|system| part(system.clone(), cells.clone(), rounds)).collect();
         let study = plain(NAME, shape, parts);
-        Scenario::Study(Study { ranks: study.ranks * each, observes: true, ..study })
+        let min_iterations = if quick { 2 } else { study.min_iterations };
+        Scenario::Study(Study { ranks: study.ranks * each, observes: true, min_iterations, ..study })
     };
     let each: &[u32] = if quick { &[1, 4] } else { &[1, 2, 4] };
     each.iter().map(study).collect()

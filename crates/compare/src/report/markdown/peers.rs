@@ -104,7 +104,7 @@ impl Page<'_> {
         self.add(&format!(
             "## All ranks on one host\n\nThe host has all cores of this machine, and no rank is bound to one. Ranks of the MPIs share its memory, and yield while \
              they wait. `openmpi-sm` prefers the\ncollectives that write into memory which all ranks map; `openmpi-han`, where it is measured, leaves \
-             communicators of one host to the others. In Tributary the ranks\nhang below a node in one of them. UCC is not among the peers, because neither \
+             communicators of one host to the others. In Tributary the ranks\nwork over memory that all of them map. UCC is not among the peers, because neither \
              Debian nor PyPI has a package with it that a C program could use. Times are\nmicroseconds, of single calls up to 256 B and of sustained \
              operations else. The gain is the best peer's time over ours.\n\n| ranks | operation | {} | gain |\n| ---: | --- |{}\n",
             systems.join(" | "),
