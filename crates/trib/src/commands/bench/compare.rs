@@ -27,7 +27,7 @@ use crate::failure::{Failure, tell};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// Fewer sizes and rounds, in less than ten minutes on two cores
+    /// Fewer sizes and rounds, in some ten minutes on two cores
     #[arg(long)]
     quick: bool,
     /// Only these scenarios; --list shows them
