@@ -7,7 +7,7 @@ CARGO ?= cargo
 PROFILE := $(or $(TRIB_PROFILE),release)
 TARGET := $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-# Options of `trib bench compare` for `make bench`: BENCH=--quick takes less than ten minutes.
+# Options of `trib bench compare` for `make bench`: BENCH=--quick takes some ten minutes.
 BENCH ?=
 # How many rounds `make rounds` plays, and the seed of the first.
 ROUNDS ?= 100

@@ -46,8 +46,8 @@ use crate::lanes::Lanes;
 use crate::params::Progress;
 use crate::posting::Posting;
 use crate::way::Connection;
-use boards::Boards;
 pub(crate) use boards::HostTrees;
+use boards::{Boards, FirstWait};
 pub(crate) use helper::SignalMask;
 use lane::Lane;
 pub(crate) use lane::Sources;
@@ -323,7 +323,8 @@ impl Engine {
             (Some(at), Posting::Whole(signature, memory)) => (at, (signature, memory)),
             (_, posting) => return self.post(lanes, group, posting).map(Some),
         };
-        let ran = self.boards.run(at, signature, memory, &mut self.stare);
+        let Engine { boards, stare, board_patience: patience, clock, .. } = self;
+        let ran = boards.run(at, signature, memory, &mut FirstWait { stare, patience, clock });
         if !matches!(ran, Ok(None)) {
             self.now();
         }

@@ -5,10 +5,10 @@
 //! member dies or leaves. Its first two operations, which nobody sees, find out whether all members
 //! can have a board (`founding`). If so, all operations go over it (`running`): cut into pieces
 //! (`cut`, `piece`) and folded in the order of the tree (`shape`, `fold`), so that the bits are
-//! those of the tree. `lookout` is what a waiting thread looks for, and `room` says whether it may
-//! keep its processor meanwhile. If not, they go over the tree.
-//! What is posted before that is decided waits. A member that waits for long tells its node for
-//! which ranks (`late`).
+//! those of the tree. `lookout` is what a waiting thread looks for, `first_wait` how it waits for a
+//! short operation, and `room` says whether it may keep its processor meanwhile. If not, they go
+//! over the tree. What is posted before that is decided waits. A member that waits for long tells
+//! its node for which ranks (`late`).
 //!
 //! ```text
 //!   post --> [waits] --founding--> running: board, no node          every member can
@@ -16,6 +16,7 @@
 //! ```
 
 mod cut;
+mod first_wait;
 mod fold;
 mod founding;
 mod late;
@@ -32,7 +33,6 @@ use std::sync::Arc;
 use trib_proto::Nanos;
 use trib_proto::leaf::{GroupId, Standstill};
 use trib_transport::memory::{Bell, Board};
-use trib_waiting::Stare;
 use trib_wire::{RankList, Signature};
 
 use super::lane::Lane;
@@ -46,6 +46,7 @@ use late::LATE_PAUSE;
 use running::{Broken, Running};
 use shape::Shape;
 
+pub(crate) use first_wait::FirstWait;
 pub(crate) use lookout::Lookout;
 pub(crate) use shape::HostTrees;
 
@@ -190,7 +191,7 @@ impl Boards {
         at: usize,
         signature: Signature,
         memory: Memory,
-        stare: &mut Stare,
+        first_wait: &mut FirstWait<'_>,
     ) -> Result<Option<Arc<Completion>>, Error> {
         let Boards { groups, bell: Some(bell), operations, active, .. } = self else {
             return self.post(at, signature, memory).map(Some);
@@ -201,7 +202,7 @@ impl Boards {
         if state.error().is_some() {
             return self.post(at, signature, memory).map(Some);
         }
-        match running.run_short(signature, memory, bell, stare) {
+        match running.run_short(signature, memory, bell, first_wait) {
             Ok(()) => {
                 *operations += 1;
                 Ok(None)

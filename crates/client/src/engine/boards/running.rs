@@ -12,11 +12,11 @@ use std::sync::Arc;
 use trib_proto::Nanos;
 use trib_proto::leaf::Standstill;
 use trib_transport::memory::{Bell, BellAddress, Board, Wish};
-use trib_waiting::Stare;
 use trib_wire::body::{Fault, Reason};
 use trib_wire::{Collective, NodeId, RankList, Signature};
 
 use super::cut::{Cut, Need, PORTIONS_FROM};
+use super::first_wait::FirstWait;
 use super::fold::Folder;
 use super::late::{Position, Vigil};
 use super::lookout::{Lookout, is_given};
@@ -109,7 +109,7 @@ impl Running {
         signature: Signature,
         mut memory: Memory,
         bell: &Bell,
-        stare: &mut Stare,
+        first_wait: &mut FirstWait<'_>,
     ) -> Result<(), (Memory, bool)> {
         let cut = self.cut(signature);
         let is_short = self.operations.is_empty() && cut.pieces() == 1 && cut.given_bytes(0) <= SHORT;
@@ -124,7 +124,7 @@ impl Running {
         self.posted += 1;
         let (board, need) = (&self.board, cut.need());
         let come = || is_given(board, number, need);
-        if !(come() || self.is_roomy && stare.look(come)) || self.compare(number, &cut, need).is_err() {
+        if !(come() || first_wait.look(self.is_roomy, come)) || self.compare(number, &cut, need).is_err() {
             return Err((memory, true));
         }
         let piece = Piece { board: &self.board, shape: &self.shape, cut: &cut, number, index: 0 };
