@@ -1,6 +1,7 @@
 //! The processors of this machine that a process may use.
 
 use libc::{c_int, c_ulong};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 /// The processors on which this thread may run.
 pub(crate) fn own() -> Option<Vec<u32>> {
@@ -17,23 +18,21 @@ pub(crate) fn own() -> Option<Vec<u32>> {
 }
 
 /// The processor on which this thread runs now.
-pub(crate) fn current() -> Option<u32> {
-    // SAFETY: the call has no arguments and changes nothing.
-    u32::try_from(unsafe { libc::sched_getcpu() }).ok()
+pub(crate) fn current() -> u32 {
+    sched_getcpu() as u32
 }
 
 /// Moves this thread to another of its processors, if it has one. Its set stays as it is.
 pub(crate) fn leave_current() {
-    let (mut words, own): ([c_ulong; WORDS], _) = ([0; WORDS], current());
-    // Where the kernel's masks are longer, threads stay where they are.
-    let Some(processor) = own.filter(|_| affinity(&mut words)) else { return };
-    let mut others = words;
-    let Some(word) = others.get_mut((processor / c_ulong::BITS) as usize) else { return };
-    *word &= !(1 << (processor % c_ulong::BITS));
-    for set in [others, words] {
-        // SAFETY: the call reads as many bytes as the array has. It refuses an empty set.
-        unsafe { libc::sched_setaffinity(0, size_of_val(&set), set.as_ptr().cast()) };
+    // Where the kernel's sets are longer than this one, threads stay where they are.
+    let Ok(all) = sched_getaffinity(None) else { return };
+    let mut others = all;
+    let own = sched_getcpu();
+    if own < CpuSet::MAX_CPU {
+        others.unset(own);
     }
+    // The kernel refuses an empty set.
+    let _ = sched_setaffinity(None, &others).and_then(|()| sched_setaffinity(None, &all));
 }
 
 /// Fills in a bit for each processor. The kernel refuses a mask that is too short for the machine.
@@ -62,9 +61,9 @@ mod tests {
             words[(last / c_ulong::BITS) as usize] = 1 << (last % c_ulong::BITS);
             // SAFETY: the call reads as many bytes as the vector has.
             let done = unsafe { libc::sched_setaffinity(0, size_of_val(&words[..]), words.as_ptr().cast()) };
-            assert_eq!((done, own(), current()), (0, Some(vec![last]), Some(last)));
+            assert_eq!((done, own(), current()), (0, Some(vec![last]), last));
             leave_current();
-            assert_eq!(current(), Some(last), "there is no other");
+            assert_eq!(current(), last, "there is no other");
         })
         .join()
         .unwrap();

@@ -34,6 +34,7 @@ pub(super) struct Founding {
     members: RankList,
     me: u32,
     shape: Shape,
+    seat: Seat,
     step: Step,
 }
 
@@ -99,8 +100,9 @@ impl Arrivals {
 }
 
 impl Founding {
-    pub(super) fn new(group: GroupId, members: RankList, me: u32, shape: Shape) -> Founding {
-        Founding { group, members, me, shape, step: Step::Begin }
+    /// `seat` is that of this process.
+    pub(super) fn new(group: GroupId, members: RankList, me: u32, shape: Shape, seat: Seat) -> Founding {
+        Founding { group, members, me, shape, seat, step: Step::Begin }
     }
 
     /// How many members the group has.
@@ -120,7 +122,7 @@ impl Founding {
             let step = std::mem::replace(&mut self.step, Step::Begin);
             self.step = match step {
                 Step::Begin => {
-                    let record = Record::own(bell);
+                    let record = Record::own(bell, self.seat);
                     Step::Telling(self.gather(now, lane, &record.write())?, record.token)
                 }
                 Step::Telling(exchange, token) => {
@@ -263,10 +265,10 @@ struct Record {
 
 impl Record {
     /// This member's, and the token of a board that it would make. Zeros say that it cannot.
-    fn own(bell: Option<&Bell>) -> Record {
+    fn own(bell: Option<&Bell>, seat: Seat) -> Record {
         let token = bell.and_then(|_| Token::draw().ok());
         let bell = bell.filter(|_| token.is_some()).map_or(BellName([0; 16]), Bell::name);
-        Record { bell, token: token.unwrap_or(Token([0; 16])), seat: Seat::own() }
+        Record { bell, token: token.unwrap_or(Token([0; 16])), seat }
     }
 
     /// `None` if that member cannot share memory.

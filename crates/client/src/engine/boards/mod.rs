@@ -43,6 +43,7 @@ use crate::group_state::GroupState;
 use crate::memory::Memory;
 use founding::{Arrivals, Founding, Verdict};
 use late::LATE_PAUSE;
+use room::Seat;
 use running::{Broken, Running};
 use shape::Shape;
 
@@ -55,6 +56,8 @@ pub(super) struct Boards {
     trees: Option<Arc<HostTrees>>,
     /// None if this process may not share memory.
     bell: Option<Bell>,
+    /// Where this process may run. It is asked once, because that takes files.
+    seat: Seat,
     arrivals: Arrivals,
     /// An index is used again when its group is gone.
     groups: Vec<Option<Group>>,
@@ -105,6 +108,7 @@ impl Boards {
         Boards {
             trees,
             bell,
+            seat: Seat::own(),
             arrivals: Arrivals::default(),
             groups: Vec::new(),
             active: Vec::new(),
@@ -133,7 +137,7 @@ impl Boards {
 
     /// The group has been begun on its lane, and may come to a board.
     pub(super) fn begin(&mut self, plan: Plan, members: RankList, id: GroupId, state: &Arc<GroupState>) {
-        let founding = Box::new(Founding::new(id, members, state.rank, plan.shape));
+        let founding = Box::new(Founding::new(id, members, state.rank, plan.shape, self.seat));
         let group = Group { state: state.clone(), id, way: Way::Founding(founding, VecDeque::new()) };
         let free = self.groups.iter().position(Option::is_none).unwrap_or(self.groups.len());
         if free == self.groups.len() {

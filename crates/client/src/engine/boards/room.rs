@@ -17,7 +17,7 @@ impl Seat {
     /// In bytes.
     pub(super) const LEN: usize = 8;
 
-    /// That of this thread.
+    /// That of this thread. Reading it takes system calls and files.
     pub(super) fn own() -> Seat {
         let all = processors::own().unwrap_or_default();
         // A container may have fewer than it sees.

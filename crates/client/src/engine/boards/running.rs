@@ -166,7 +166,7 @@ impl Running {
     /// another member waits on this one. The kernel wakes a sleeper where its waker runs, and
     /// leaves threads there that give way to each other.
     pub(super) fn is_crowded(&self) -> bool {
-        self.is_roomy && processors::current().is_some_and(|processor| self.board.waits_on(processor))
+        self.is_roomy && self.board.waits_on(processors::current())
     }
 
     /// Whether a member that waits may keep its processor for a while.

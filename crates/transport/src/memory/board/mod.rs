@@ -282,7 +282,6 @@ impl Board {
         })
     }
 
-    #[inline]
     /// Notes on which processor this member waits, and tells whether a member before it last waited
     /// on the same. So one of two that find each other there stays.
     pub fn waits_on(&self, processor: u32) -> bool {
@@ -292,6 +291,7 @@ impl Board {
         (0..self.me).any(is_there)
     }
 
+    #[inline]
     fn word(&self, at: usize) -> &AtomicU64 {
         // SAFETY: `Layout` gives offsets of aligned words inside the mapping, which lives as long
         // as `self`; these are never accessed but as atomics.
