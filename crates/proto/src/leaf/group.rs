@@ -58,6 +58,8 @@ pub(super) struct Group {
     /// Whether the node has been told in this epoch why the group cannot go on, and its root is to
     /// decide.
     reported: bool,
+    /// Whether it has failed while the node was asked for it.
+    owes_a_report: bool,
     pub(super) name: Name,
     pub(super) seat: Seat,
     state: State,
@@ -80,6 +82,7 @@ impl Group {
         Group {
             id,
             reported: false,
+            owes_a_report: false,
             joined: false,
             resumed: false,
             said_left: false,
@@ -165,7 +168,7 @@ impl Group {
     pub(super) fn suspend(&mut self) {
         self.resumed |= self.joined;
         (self.name, self.joined, self.reported) = (None, false, false);
-        (self.said_left, self.said_freed) = (false, false);
+        (self.said_left, self.said_freed, self.owes_a_report) = (false, false, false);
         self.datagrams.suspend();
         self.streams.suspend();
     }
@@ -257,17 +260,34 @@ impl Group {
         }
     }
 
-    /// This rank has found out why the group cannot go on, and tells the others. Under `strict` it
-    /// waits for the answer of the group's root.
+    /// This rank has found out why the group cannot go on, and tells the others.
     pub(super) fn give_up(&mut self, edge: &Edge, reason: Reason, out: &mut impl LeafOutput) {
-        let (fault, strict) = (edge.fault(reason), edge.config.strict);
+        self.report(edge, edge.fault(reason), out);
+    }
+
+    /// The group cannot go on for this reason, which the others are told. Under `strict` this rank
+    /// waits for the answer of the group's root.
+    pub(super) fn report(&mut self, edge: &Edge, fault: Fault, out: &mut impl LeafOutput) {
+        let strict = edge.config.strict;
+        if self.name.is_none() {
+            // A node that is yet to be asked hears of it in the question.
+            self.owes_a_report = self.joined;
+            return self.fail(fault, Marks::default(), out);
+        }
         if !strict || !self.reported {
             out.transmit(Path::Stream, &self.header(edge, Kind::GroupError), Payload::Body(&Body::GroupError(fault)));
         }
         self.reported = true;
         // Nobody can wait for an answer from a node that breaks the protocol.
-        if !strict || reason == Reason::Protocol {
+        if !strict || fault.reason == Reason::Protocol {
             self.fail(fault, Marks::default(), out);
+        }
+    }
+
+    /// The node has named the group. It hears now why that has failed, if it asked before that.
+    pub(super) fn report_late(&mut self, edge: &Edge, out: &mut impl LeafOutput) {
+        if let Some(fault) = self.failed.filter(|_| std::mem::take(&mut self.owes_a_report)) {
+            out.transmit(Path::Stream, &self.header(edge, Kind::GroupError), Payload::Body(&Body::GroupError(fault)));
         }
     }
 

@@ -281,6 +281,20 @@ impl LeafCore {
         group.board.tell(&self.edge, &group.name, now, out);
     }
 
+    /// The driver has found out, over the memory of its host or over another group, why a group
+    /// cannot go on. All its members are told.
+    pub fn report(&mut self, now: Nanos, group: GroupId, fault: Fault, out: &mut impl LeafOutput) {
+        let Some(state) = self.groups.get_mut(&group).filter(|g| !g.is_freed() && g.failed.is_none()) else { return };
+        state.report(&self.edge, fault, out);
+        self.settle(group, out);
+        self.catch_up(now, out);
+    }
+
+    /// Why a group has failed, if it has.
+    pub fn fault_of(&self, group: GroupId) -> Option<Fault> {
+        self.groups.get(&group)?.failed
+    }
+
     /// Where the payload of this frame belongs, so that a driver can read it straight to there. The
     /// frame is parsed but not yet authenticated. `None` means that the payload belongs nowhere and
     /// has to be read aside. This changes nothing: `on_frame` decides later by calling `deliver`.
@@ -546,6 +560,8 @@ impl LeafCore {
             self.leave(id, out);
         } else if group.failed.is_none() {
             group.board.tell(&self.edge, &group.name, now, out);
+        } else {
+            group.report_late(&self.edge, out);
         }
         self.pump(now, id, out);
     }

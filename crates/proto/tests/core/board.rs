@@ -5,7 +5,8 @@ use trib_messages::policy::Recovery;
 use trib_proto::leaf::{GroupId, Standstill};
 use trib_proto::node;
 use trib_proto::{Nanos, Path};
-use trib_wire::{Body, ChildIndex, Collective, Epoch, GroupKey, Header, JobId, Kind, Marks, NodeId, RankList};
+use trib_wire::body::{Fault, Reason};
+use trib_wire::{Body, ChildIndex, Collective, Epoch, GroupKey, Header, JobId, Kind, Marks, NodeId, Rank, RankList};
 
 use crate::parts::{EPOCH, End, Leaf, Node, RANKS, create, leaf, limits, nodes, signature};
 
@@ -142,4 +143,62 @@ fn a_member_that_has_left_accuses_nobody() {
     core.free_group(ms(151), groups[0], memory);
     run(&mut leaves, &mut nodes, ms(151));
     assert!(nodes.iter().all(|node| late(node, ms(151)).is_empty()));
+}
+
+/// Ranks 3 and 4 have called different operations.
+fn disagreement() -> Fault {
+    let signatures = Some((signature(Collective::Allreduce, 9, 0), signature(Collective::Allreduce, 8, 0)));
+    Fault { reason: Reason::Mismatch, node: NodeId(0), rank_a: Rank(3), rank_b: Rank(4), signatures }
+}
+
+#[test]
+fn what_a_rank_has_found_out_fails_the_group_at_all_ranks_with_that_cause() {
+    let (mut leaves, mut nodes, groups) = founded();
+    // Two tell it: the first counts.
+    for (rank, fault) in [(3, disagreement()), (4, Fault { rank_a: Rank(5), ..disagreement() })] {
+        let Leaf { core, memory } = &mut leaves[rank];
+        core.report(ms(150), groups[rank], fault, memory);
+        assert_eq!(core.fault_of(groups[rank]), Some(fault));
+    }
+    run(&mut leaves, &mut nodes, ms(150));
+    for (rank, (leaf, group)) in leaves.iter().zip(&groups).enumerate().filter(|(rank, _)| *rank != 4) {
+        assert_eq!(leaf.memory.failed, [(*group, disagreement())], "rank {rank}");
+    }
+    assert_eq!(leaves[4].memory.failed.len(), 1, "it knew another cause");
+}
+
+#[test]
+fn what_is_found_out_while_the_node_makes_the_group_is_told_when_it_has() {
+    let mut leaf = leaf(0, limits(1, 0), Recovery::Retry);
+    leaf.core.on_link_up(ms(0), EPOCH, &mut leaf.memory);
+    let group = create(&mut leaf.core, RankList::world(RANKS), 0, &mut leaf.memory);
+    let ready = |leaf: &mut Leaf, epoch| {
+        let key = GroupKey { tag: 0, creation: 0, members: RankList::world(RANKS) };
+        let header = Header::new(Kind::Ready, JobId(7), epoch, NodeId(1), ChildIndex(0));
+        leaf.core.on_frame(ms(300), Path::Stream, &header, Body::Ready(key, Marks::default()), &mut leaf.memory);
+    };
+    let told = |leaf: &mut Leaf| {
+        let frames: Vec<_> = leaf.memory.sent.drain(..).map(|frame| frame.body).collect();
+        let fault = |body| match body {
+            Body::GroupError(fault) => Some(("reported", fault)),
+            Body::Join { fault: Some(fault), .. } => Some(("joined", fault)),
+            _ => None,
+        };
+        frames.into_iter().filter_map(fault).collect::<Vec<_>>()
+    };
+    ready(&mut leaf, EPOCH);
+    // In another epoch it is told before the node has answered, in the next one with the question.
+    let next = |by: u32| Epoch(EPOCH.0 + by);
+    leaf.core.on_link_down(&mut leaf.memory);
+    leaf.core.on_link_up(ms(100), next(1), &mut leaf.memory);
+    leaf.core.report(ms(150), group, disagreement(), &mut leaf.memory);
+    assert_eq!(leaf.memory.failed, [(group, disagreement())]);
+    assert_eq!(told(&mut leaf), []);
+    ready(&mut leaf, next(1));
+    assert_eq!(told(&mut leaf), [("reported", disagreement())]);
+    leaf.core.on_link_down(&mut leaf.memory);
+    leaf.core.on_link_up(ms(400), next(2), &mut leaf.memory);
+    assert_eq!(told(&mut leaf), [("joined", disagreement())]);
+    ready(&mut leaf, next(2));
+    assert_eq!(told(&mut leaf), [], "once");
 }
