@@ -4,9 +4,8 @@
 //!   head      how many members are asleep
 //!   members   one line each: pieces taken, asleep?, left?, piece that it folds, processor
 //!   slots     WINDOW times: portions claimed, portions folded,
-//!             a cell for each member: number, signature, few bytes
-//!             a room for each member: many bytes
-//!             the result
+//!             a cell for each member, and one for the answer: number, signature, few bytes
+//!             a room for each member, and one for the sum and the answer: many bytes
 //! ```
 //! The cells of a slot lie side by side, so that who looks who has given, and what, if that is
 //! short, touches one line for each member and few pages.
@@ -52,7 +51,7 @@ impl Layout {
         let fair = BYTES_MAX / (WINDOW as usize * (members + 1));
         let piece = if fair >= PIECE_MAX { PIECE_MAX } else { (fair / PIECE_MIN).max(1) * PIECE_MIN };
         let head = LINE + 2 * LINE * members;
-        let slot = 2 * LINE + members * (LINE + piece + SKEW) + piece + SKEW;
+        let slot = 2 * LINE + (members + 1) * (LINE + piece + SKEW);
         Some(Layout { members, piece, head, slot })
     }
 
@@ -109,10 +108,16 @@ impl Layout {
         self.slot_of(piece) + LINE
     }
 
+    /// Who has the cell and the room behind those of the members: nobody, it is for the answer.
+    #[inline]
+    pub(super) fn answer(self) -> usize {
+        self.members
+    }
+
     /// A cell's first word is its number, and the next are the signature.
     #[inline]
     pub(super) fn cell(self, piece: u64, member: usize) -> usize {
-        assert!(member < self.members);
+        assert!(member <= self.members);
         self.slot_of(piece) + 2 * LINE + member * LINE
     }
 
@@ -128,11 +133,11 @@ impl Layout {
     }
 
     fn room(self, piece: u64, member: usize) -> usize {
-        self.slot_of(piece) + 2 * LINE + self.members * LINE + member * (self.piece + SKEW)
+        self.slot_of(piece) + 2 * LINE + (self.members + 1) * LINE + member * (self.piece + SKEW)
     }
 
     pub(super) fn result(self, piece: u64) -> usize {
-        self.room(piece, self.members)
+        self.room(piece, self.answer())
     }
 }
 
@@ -158,6 +163,9 @@ mod tests {
                     used.push((layout.given(piece, member, SHORT), SHORT));
                     used.push((layout.given(piece, member, layout.piece), layout.piece));
                 }
+                used.push((layout.cell(piece, layout.answer()), CELL_HEAD));
+                used.push((layout.given(piece, layout.answer(), SHORT), SHORT));
+                assert_eq!(layout.given(piece, layout.answer(), layout.piece), layout.result(piece));
             }
             used.sort_unstable();
             assert!(used.iter().all(|(at, _)| at % 8 == 0));

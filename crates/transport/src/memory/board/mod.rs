@@ -13,6 +13,10 @@
 //! folded into the slot's result is cut into portions, which members claim, so that none is waited
 //! for that has no processor.
 //!
+//! A group that goes beyond the host has an answer to each piece, which the first member shows:
+//! what the members of all hosts have come to. It lies in a cell behind those of the members, or,
+//! if it is long, where the members here have folded.
+//!
 //! Nobody makes a system call while the others are awake. A member that is about to sleep says so,
 //! passes a fence, and looks once more; who has changed what others wait for passes a fence and
 //! then looks who is asleep. One of the two sees what the other has done.
@@ -48,6 +52,8 @@ pub enum Wish {
     Pieces = 1,
     /// That others take, so that it can give.
     Room = 2,
+    /// That the first member answers.
+    Answer = 4,
 }
 
 impl Board {
@@ -70,6 +76,12 @@ impl Board {
     /// The bytes of the board of so many members. `None`: no board has so many.
     pub fn bytes(members: usize) -> Option<usize> {
         Layout::of(members).map(Layout::len)
+    }
+
+    /// The bytes that a member of the board of so many can give to one piece. `None`: no board has
+    /// so many.
+    pub fn piece_len_of(members: usize) -> Option<usize> {
+        Layout::of(members).map(|layout| layout.piece)
     }
 
     /// The number of members.
@@ -124,7 +136,12 @@ impl Board {
     /// Shows the others that this member has given to `piece`, and to which operation.
     #[inline]
     pub fn show(&self, piece: u64, signature: [u64; 2]) {
-        let cell = self.layout.cell(piece, self.me);
+        self.show_cell(piece, self.me, signature);
+    }
+
+    #[inline]
+    fn show_cell(&self, piece: u64, member: usize, signature: [u64; 2]) {
+        let cell = self.layout.cell(piece, member);
         self.word(cell + 8).store(signature[0], Relaxed);
         self.word(cell + 16).store(signature[1], Relaxed);
         self.word(cell).store(piece + 1, Release);
@@ -223,6 +240,51 @@ impl Board {
         self.mapping.at(self.layout.result(piece) + from)
     }
 
+    /// Where the answer of `len` bytes to `piece` has to lie.
+    ///
+    /// The first member alone writes there, from when all members have given and, if the piece is
+    /// cut into portions, these are folded, until it shows the answer.
+    ///
+    /// # Panics
+    /// If that is longer than a piece.
+    pub fn answer_at(&self, piece: u64, len: usize) -> *mut u8 {
+        self.mapping.at(self.layout.given(piece, self.layout.answer(), len))
+    }
+
+    /// Where the `len` bytes lie that a member has given to `piece`. They may be read until this
+    /// member has taken the piece.
+    ///
+    /// # Panics
+    /// If that is longer than a piece.
+    pub fn given_at(&self, piece: u64, member: usize, len: usize) -> *const u8 {
+        self.mapping.at(self.layout.given(piece, member, len))
+    }
+
+    /// Shows the others that the answer to `piece` lies in its place, and to which operation.
+    pub fn show_answer(&self, piece: u64, signature: [u64; 2]) {
+        self.show_cell(piece, self.layout.answer(), signature);
+    }
+
+    /// To which operation the answer is, if there is one to `piece`.
+    #[inline]
+    pub fn answered(&self, piece: u64) -> Option<[u64; 2]> {
+        let answer = self.layout.answer();
+        self.has_given(piece, answer).then(|| self.signature(piece, answer))
+    }
+
+    /// The `len` bytes of the answer to `piece`.
+    ///
+    /// # Panics
+    /// If that is longer than a piece.
+    ///
+    /// # Safety
+    /// There is an answer, and this member has not taken the piece while the slice is used.
+    pub unsafe fn answer(&self, piece: u64, len: usize) -> &[u8] {
+        // SAFETY: the bytes lie inside the answer's place, and nobody writes them, by the caller's
+        // promise.
+        unsafe { core::slice::from_raw_parts(self.answer_at(piece, len), len) }
+    }
+
     /// This member needs nothing of the pieces below `end` any more.
     #[inline]
     pub fn take(&self, end: u64) {
@@ -246,8 +308,8 @@ impl Board {
     }
 
     /// This member is about to sleep, with one wish or more. It has to look once more after this.
-    pub fn fall_asleep(&self, wishes: &[Wish]) {
-        let wishes = wishes.iter().fold(0, |all, wish| all | *wish as u64);
+    pub fn fall_asleep(&self, wishes: impl IntoIterator<Item = Wish>) {
+        let wishes = wishes.into_iter().fold(0, |all, wish| all | wish as u64);
         if self.word(self.layout.asleep(self.me)).swap(wishes, SeqCst) == 0 {
             self.word(self.layout.sleepers()).fetch_add(1, SeqCst);
         }

@@ -62,8 +62,8 @@ fn who_left_is_seen_and_what_it_gave_stays() {
 fn sleepers_are_told_once_and_by_their_wish() {
     let [one, two, three]: [Board; 3] = boards(3).try_into().unwrap();
     assert!(!one.has_sleepers());
-    two.fall_asleep(&[Wish::Pieces]);
-    three.fall_asleep(&[Wish::Room, Wish::Pieces]);
+    two.fall_asleep([Wish::Pieces]);
+    three.fall_asleep([Wish::Room, Wish::Pieces]);
     assert!(one.has_sleepers());
     assert_eq!(one.sleepers(Wish::Room).collect::<Vec<_>>(), [2]);
     assert_eq!(one.sleepers(Wish::Room).count(), 0);
