@@ -88,6 +88,17 @@ impl GroupName {
     }
 }
 
+/// The name of the group of one rank of each host that a group of several hosts has:
+/// `MPI_COMM_WORLD between hosts`.
+pub fn between_hosts(name: &str) -> GroupName {
+    const SUFFIX: &str = " between hosts";
+    let end = (0..=name.len().min(GroupName::MAX - SUFFIX.len())).rev().find(|end| name.is_char_boundary(*end));
+    GroupName::new(&match &name[..end.unwrap_or(0)] {
+        "" => String::from("one rank of each host"),
+        name => format!("{name}{SUFFIX}"),
+    })
+}
+
 /// A group in words: `MPI_COMM_WORLD (ranks 0-3)`, or `group of ranks 0-3` if it has no name.
 pub fn group_words(name: &str, members: &RankList) -> String {
     let list = members.to_string();
@@ -136,6 +147,9 @@ mod tests {
     #[test]
     fn a_name_is_short_and_on_one_line() {
         assert_eq!(GroupName::new("a\u{1b}[2J\nb").as_str(), "a\u{fffd}[2J\u{fffd}b");
+        assert_eq!(between_hosts("field").as_str(), "field between hosts");
+        assert_eq!(between_hosts("").as_str(), "one rank of each host");
+        assert!(between_hosts(&"ä".repeat(31)).as_str().ends_with("ä between hosts"));
         let long = GroupName::new(&"ä".repeat(50));
         assert_eq!(long.as_str().len(), 62);
     }

@@ -18,6 +18,7 @@ use trib_transport::tcp::{
     StreamReader, StreamSocket,
 };
 use trib_transport::udp::{Datagram, DatagramSocket, RecvBatch, UdpCounters};
+use trib_wire::body::Fault;
 use trib_wire::{Body, ChildIndex, Header, RankList, Signature};
 
 use super::Shared;
@@ -288,6 +289,18 @@ impl Lane {
         self.core.free_group(now, group, &mut self.driver);
         self.driver.give_up_group(group);
         self.settle(now);
+    }
+
+    /// Tells the members of a group why it cannot go on. It fails here, too.
+    pub(super) fn report(&mut self, now: Nanos, group: GroupId, fault: Fault) {
+        self.core.report(now, group, fault, &mut self.driver);
+        self.settle(now);
+        self.flush(now);
+    }
+
+    /// Why a group has failed, if it has.
+    pub(super) fn fault_of(&self, group: GroupId) -> Option<Fault> {
+        self.core.fault_of(group)
     }
 
     /// Reads what the sockets have, lets timers act, and writes what is queued. Sockets come before

@@ -77,8 +77,8 @@ impl Engine {
         Ok(completion)
     }
 
-    /// Begins a group on every lane, and looks for a board if all its members share a host and it
-    /// is for operations.
+    /// Begins a group on every lane, and looks for boards if members of it share a host and it is
+    /// for operations.
     pub(super) fn create_group(
         &mut self,
         purpose: Purpose,
@@ -88,7 +88,7 @@ impl Engine {
         name: GroupName,
     ) -> Result<Arc<GroupState>, Error> {
         let now = self.now();
-        let plan = self.boards.plan(members).filter(|_| purpose == Purpose::Operations);
+        let plan = self.boards.plan(members, rank).filter(|_| purpose == Purpose::Operations);
         let parts = self.lanes.len() + usize::from(plan.is_some());
         let state = Arc::new(GroupState::new(rank, members, name, parts));
         let mut ids = Vec::with_capacity(self.lanes.len());
@@ -104,7 +104,7 @@ impl Engine {
             }
         }
         if let Some((plan, id)) = plan.zip(ids.first()) {
-            self.boards.begin(plan, members.clone(), *id, &state);
+            self.boards.begin(plan, (members.clone(), tag), *id, &state);
         }
         state.know_ids(ids);
         self.spread_failures();
@@ -119,7 +119,7 @@ impl Engine {
             lane.free_group(now, *id);
         }
         if let Some(at) = self.boards.index_of(state) {
-            self.boards.free(at, &left());
+            self.boards.free(at, &left(), now, &mut self.lanes[0]);
         }
     }
 
@@ -131,7 +131,7 @@ impl Engine {
                 lane.free_group(now, group);
             }
         }
-        self.boards.free_all(&left());
+        self.boards.free_all(&left(), now, &mut self.lanes[0]);
     }
 
     /// Leaves groups that have failed on one lane on all others. With a single lane there is

@@ -2,8 +2,9 @@
 //!
 //! `lane` is the leaf core and the sockets of one lane, `lanes` what concerns several. `driver`
 //! does what a core asks for, and `operation` is what it remembers of an operation. `poll` sleeps,
-//! `wait` is how application threads wait, `helper` is our one thread, and `lease` says when it
-//! has to watch the streams. `boards` does what groups of one host do without any lane.
+//! `wait` is how application threads wait, `looking` how one looks at a lane meanwhile, `helper` is
+//! our one thread, and `lease` says when it has to watch the streams. `boards` does what ranks of
+//! one host do together, without any lane as far as they can.
 //!
 //! ```text
 //!   post, test, wait        helper thread
@@ -21,6 +22,7 @@ mod kept;
 mod lane;
 mod lanes;
 mod lease;
+mod looking;
 mod operation;
 mod poll;
 mod roaming;
@@ -319,16 +321,22 @@ impl Engine {
 
     /// Posts an operation whose caller waits for it. `None`: it is over already.
     fn run(&mut self, lanes: &Lanes, group: &GroupState, posting: Posting) -> Result<Option<Arc<Completion>>, Error> {
-        let (at, (signature, memory)) = match (self.boards.takes(group), posting) {
-            (Some(at), Posting::Whole(signature, memory)) => (at, (signature, memory)),
-            (_, posting) => return self.post(lanes, group, posting).map(Some),
+        let Posting::Whole(signature, memory) = posting else { return self.post(lanes, group, posting).map(Some) };
+        let Some(at) = self.boards.takes(group, signature.collective) else {
+            return self.post(lanes, group, Posting::Whole(signature, memory)).map(Some);
         };
         let Engine { boards, stare, board_patience: patience, clock, .. } = self;
-        let ran = boards.run(at, signature, memory, &mut FirstWait { stare, patience, clock });
-        if !matches!(ran, Ok(None)) {
-            self.now();
+        match boards.run(at, signature, memory, &mut FirstWait { stare, patience, clock }) {
+            Ok(None) => Ok(None),
+            Ok(waits) => {
+                self.now();
+                Ok(waits)
+            }
+            Err(memory) => {
+                let now = self.now();
+                self.boards.post(at, (now, &mut self.lanes[0]), signature, memory).map(Some)
+            }
         }
-        ran
     }
 
     fn post(&mut self, lanes: &Lanes, group: &GroupState, posting: Posting) -> Result<Arc<Completion>, Error> {
@@ -339,11 +347,13 @@ impl Engine {
 
     fn post_now(&mut self, lanes: &Lanes, group: &GroupState, posting: Posting) -> Result<Arc<Completion>, Error> {
         let now = self.now();
-        if let Some(at) = self.boards.takes(group)
-            && let Posting::Whole(signature, memory) = posting
-        {
-            return self.boards.post(at, signature, memory);
-        }
+        let posting = match posting {
+            Posting::Whole(signature, memory) => match self.boards.takes(group, signature.collective) {
+                Some(at) => return self.boards.post(at, (now, &mut self.lanes[0]), signature, memory),
+                None => Posting::Whole(signature, memory),
+            },
+            cut => cut,
+        };
         match (&mut self.lanes[..], posting) {
             ([lane], Posting::Whole(signature, memory)) => {
                 let completion = Arc::new(Completion::on_lane(0, signature));

@@ -14,6 +14,7 @@ use trib_proto::Nanos;
 use trib_waiting::{Pause, Rounds, Visits, Yields};
 use trib_wire::{Directory, RankList};
 
+use super::looking::Looking;
 use super::poll::sleep;
 use super::{Engine, Shared};
 use crate::completion::Completion;
@@ -70,49 +71,24 @@ impl Shared {
             return self.spin_at_board(engine, completion, at);
         }
         let at = completion.lane();
-        let mut near = engine.lanes[at].glance();
-        if completion.is_done() || !completion.is_short() && near.is_none() {
+        if completion.is_done() || !completion.is_short() && engine.lanes[at].glance().is_none() {
             return Ok(engine);
         }
         let began = engine.clock.last_reading();
         let Some(mut turns) = engine.patience.begin(began) else { return Ok(engine) };
-        // The thread looks at the lane of this operation only; what comes on other lanes is read
-        // before any thread sleeps.
-        let receiver = engine.lanes[at].driver.datagrams.receiver();
-        let mut batch = engine.lanes[at].single_batch();
+        let mut looking = Looking::begin(&mut engine, at);
         while !completion.is_done() && turns.goes_on() {
             drop(engine);
-            // Faults come over the stream, where this loop does not look: learning of them a little
-            // later does no harm.
-            let has_come = turns.look(|| match &near {
-                Some(near) => {
-                    near.drive();
-                    near.has_come()
-                }
-                None => receiver.has_come(&mut batch),
-            });
+            let has_come = turns.look(|| looking.has_come());
             engine = self.lock()?;
             engine.clock.note(turns.last_look());
-            if has_come && near.is_some() {
-                let now = engine.lately();
-                engine.lanes[at].read_near(now);
-                engine.flush();
-                // The lane may have another node by now.
-                near = engine.lanes[at].glance();
-                self.announce(&mut engine);
-            } else if has_come {
-                let now = engine.lately();
-                let lane = &mut engine.lanes[at];
-                lane.driver.datagrams.account(&mut batch);
-                lane.take(now, &batch);
-                if !completion.is_done() {
-                    lane.read_datagrams(now);
-                }
+            if has_come {
+                looking.take(&mut engine, || !completion.is_done());
                 engine.flush();
                 self.announce(&mut engine);
             }
         }
-        engine.lanes[at].keep_batch(batch);
+        looking.end(&mut engine);
         engine.patience.end(&turns, completion.is_done());
         engine.tend();
         Ok(engine)
@@ -134,20 +110,44 @@ impl Shared {
         let is_roomy = engine.boards.is_roomy(at);
         let began = engine.clock.last_reading();
         let Some(mut turns) = engine.board_patience.begin(began) else { return Ok(engine) };
+        // It is only needed by who speaks for the members of its host.
+        let mut looking: Option<Looking> = None;
         while !completion.is_done() && turns.goes_on() {
             // A group that is being founded hears from its lane.
             let Some(lookout) = engine.boards.lookout(at) else { break };
+            let is_short = engine.boards.flight(at).map(Completion::is_short);
+            if is_short.is_some() && looking.is_none() {
+                looking = Some(Looking::begin(&mut engine, 0));
+            }
+            let mut beyond = looking.as_mut().filter(|_| is_short.is_some());
+            // Long operations come over a stream, for which a thread does not look but sleeps.
+            if is_short == Some(false) && beyond.as_ref().is_some_and(|looking| !looking.is_near()) {
+                break;
+            }
             let mut stare = std::mem::take(&mut engine.stare);
             drop(engine);
-            let has_come = (is_roomy && stare.look(|| lookout.has_come())) || turns.look(|| lookout.has_come());
+            let (mut has_come, mut has_landed) = (false, false);
+            let mut look = || {
+                has_landed = beyond.as_mut().is_some_and(|looking| looking.has_come());
+                has_come = lookout.has_come();
+                has_come || has_landed
+            };
+            let found = (is_roomy && stare.look(&mut look)) || turns.look(&mut look);
             engine = self.lock()?;
             engine.stare = stare;
             engine.clock.note(turns.last_look());
-            if has_come {
+            if found {
+                if let Some(looking) = looking.as_mut().filter(|_| has_landed) {
+                    looking.take(&mut engine, || true);
+                    engine.flush();
+                }
                 let now = engine.lately();
                 engine.advance_board(at, now);
                 self.announce(&mut engine);
             }
+        }
+        if let Some(looking) = looking {
+            looking.end(&mut engine);
         }
         engine.board_patience.end(&turns, completion.is_done());
         engine.tend();

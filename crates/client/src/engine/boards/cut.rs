@@ -12,18 +12,32 @@ use std::ops::Range;
 use trib_proto::window;
 use trib_wire::{Collective, DataType, ReduceOp, Signature, WireFormat};
 
-/// An operation of a group, as the member `me` sees it.
+/// From where a member looks at an operation. Members of a board are counted, not of the group,
+/// where that goes beyond the host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct View {
+    /// How many members the board has, and which of them this is.
+    pub(super) members: u32,
+    pub(super) me: u32,
+    /// The operation's root, if it is one of them.
+    pub(super) root: Option<u32>,
+    /// The group has members on other hosts: the first member here brings the answer.
+    pub(super) is_wide: bool,
+}
+
+/// An operation of a group, as one member sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
     pub(super) signature: Signature,
-    members: u32,
-    me: u32,
+    view: View,
     /// The elements of the whole vector, or of a block.
     elements: u64,
     /// How many of them a full piece has.
     stride: u64,
     /// How many pieces there are, at least one.
     pieces: u64,
+    /// The bytes that a piece may have.
+    most: u64,
 }
 
 /// Whose contributions a member needs before it can take a piece.
@@ -32,25 +46,35 @@ pub(super) enum Need {
     All,
     /// That of the operation's root.
     Root(usize),
+    /// Those of all hosts: the answer that the first member shows.
+    Answer,
     Nobody,
 }
 
 impl Cut {
-    pub(super) fn new(signature: Signature, members: u32, me: u32, piece_len: usize) -> Cut {
+    pub(super) fn new(signature: Signature, view: View, piece_len: usize) -> Cut {
         let element = signature.dtype.size() as u64;
         let blocks = match signature.collective {
-            Collective::ReduceScatter => u64::from(members),
+            Collective::ReduceScatter => u64::from(view.members),
             _ => 1,
         };
         let elements = match signature.collective {
             Collective::ReduceScatter | Collective::Allgather => signature.count,
-            _ => window::vector_elements(&signature, members).unwrap_or(0),
+            _ => window::vector_elements(&signature, view.members).unwrap_or(0),
         };
         let most = (piece_len as u64 / element / blocks).max(1);
         // Pieces of one length leave no short one at the end, which would be waited for as well.
         let stride = elements.div_ceil(elements.div_ceil(most).max(1)).max(1);
         let pieces = elements.div_ceil(stride).max(1);
-        Cut { signature, members, me, elements, stride, pieces }
+        Cut { signature, view, elements, stride, pieces, most: piece_len as u64 }
+    }
+
+    /// Whether what a node has compared is a whole call, and not a piece of one: those have more
+    /// than half of the bytes that a piece may have. Of an operation with a root it has seen the
+    /// root's host.
+    pub(super) fn is_whole(&self, seen: &Signature) -> bool {
+        let is_short = seen.count.saturating_mul(2 * seen.dtype.size() as u64) <= self.most;
+        is_short && !matches!(seen.collective, Collective::Reduce | Collective::Bcast)
     }
 
     /// How many pieces there are, at least one.
@@ -80,10 +104,10 @@ impl Cut {
     pub(super) fn given(&self, piece: u64) -> impl Iterator<Item = Range<u64>> {
         let blocks = match self.signature.collective {
             Collective::Barrier => 0..0,
-            Collective::Bcast if self.me != self.signature.root => 0..0,
+            Collective::Bcast if !self.is_root() => 0..0,
             Collective::Allreduce | Collective::Reduce | Collective::Bcast => 0..1,
-            Collective::Allgather => self.me..self.me + 1,
-            Collective::ReduceScatter => 0..self.members,
+            Collective::Allgather => self.view.me..self.view.me + 1,
+            Collective::ReduceScatter => 0..self.view.members,
         };
         let cut = *self;
         blocks.map(move |block| cut.in_block(piece, block))
@@ -91,32 +115,59 @@ impl Cut {
 
     /// The bytes that a member which gives to a piece puts there in all.
     pub(super) fn given_bytes(&self, piece: u64) -> usize {
-        let blocks = if self.signature.collective == Collective::ReduceScatter { self.members as usize } else { 1 };
+        let blocks =
+            if self.signature.collective == Collective::ReduceScatter { self.view.members as usize } else { 1 };
         blocks * self.piece_bytes(piece)
     }
 
-    /// Whether this member shows a cell for each piece.
-    pub(super) fn gives(&self) -> bool {
-        self.signature.collective != Collective::Bcast || self.me == self.signature.root
+    fn is_root(&self) -> bool {
+        self.view.root == Some(self.view.me)
     }
 
-    /// Whose contributions this member needs.
-    pub(super) fn need(&self) -> Need {
+    /// The member whose bytes are those of all; `None` if it is none of the board's.
+    pub(super) fn source(&self) -> Option<usize> {
+        self.view.root.filter(|_| self.signature.collective == Collective::Bcast).map(|root| root as usize)
+    }
+
+    /// Whether this member shows a cell for each piece. In a wide group all do, because the first
+    /// compares what they have called before it speaks for them.
+    pub(super) fn gives(&self) -> bool {
+        self.view.is_wide || self.signature.collective != Collective::Bcast || self.is_root()
+    }
+
+    /// Whether this member gets anything.
+    pub(super) fn gets(&self) -> bool {
         match self.signature.collective {
-            Collective::Reduce if self.me != self.signature.root => Need::Nobody,
-            Collective::Bcast if self.me == self.signature.root => Need::Nobody,
-            Collective::Bcast => Need::Root(self.signature.root as usize),
+            Collective::Barrier => false,
+            Collective::Reduce => self.is_root(),
+            Collective::Bcast => !self.is_root(),
+            Collective::Allreduce | Collective::Allgather | Collective::ReduceScatter => true,
+        }
+    }
+
+    /// Whose contributions this member needs before it has done with a piece.
+    pub(super) fn need(&self) -> Need {
+        // The others' pieces stay where they are until it has done with them.
+        if self.view.is_wide && self.view.me == 0 {
+            return Need::Answer;
+        }
+        match (self.signature.collective, self.source()) {
+            (Collective::Reduce | Collective::Bcast, _) if !self.gets() => Need::Nobody,
+            (Collective::Bcast, Some(root)) => Need::Root(root),
+            _ if self.view.is_wide => Need::Answer,
             _ => Need::All,
         }
     }
 
     /// Into how many portions the fold of a piece is cut that members fold together, each element
     /// once. 0: each member that needs it folds it for itself, which is less work for two members,
-    /// and saves waiting for each other where there is little to fold.
+    /// and saves waiting for each other where there is little to fold; or in a wide group the first
+    /// does.
     pub(super) fn portions(&self, piece: u64) -> u64 {
         let folds = matches!(self.signature.collective, Collective::Allreduce | Collective::Reduce);
         let bytes = self.piece_bytes(piece);
-        if !folds || self.members < PORTIONS_FROM || bytes * (self.members as usize) < FOLD_ALONE_MAX {
+        let members = self.view.members;
+        if !folds || members < self.view.portions_from() || bytes * (members as usize) < FOLD_ALONE_MAX {
             return 0;
         }
         bytes.div_ceil(self.portion_len()) as u64
@@ -155,8 +206,14 @@ pub(super) fn signature_of([codes, count]: [u64; 2]) -> Option<Signature> {
     })
 }
 
-/// Groups of fewer members have no portions.
-pub(super) const PORTIONS_FROM: u32 = 3;
+impl View {
+    /// With fewer members there are no portions. Of two that both need the sum each folds it, but
+    /// that which goes to other hosts is needed once.
+    pub(super) fn portions_from(&self) -> u32 {
+        if self.is_wide { 2 } else { 3 }
+    }
+}
+
 /// In bytes. A claim costs about as much as folding a tenth of it.
 const PORTION: usize = 8 * 1024;
 /// A member folds alone what all members together give so many bytes to.
@@ -171,7 +228,7 @@ mod tests {
     fn cut(collective: Collective, count: u64, members: u32, me: u32, root: u32) -> Cut {
         let signature =
             Signature { collective, dtype: DataType::F64, op: ReduceOp::Sum, format: WireFormat::Plain, root, count };
-        Cut::new(signature, members, me, 4096)
+        Cut::new(signature, View { members, me, root: Some(root), is_wide: false }, 4096)
     }
 
     proptest! {
@@ -197,6 +254,25 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn in_a_wide_group_the_first_member_speaks_for_the_others() {
+        let cut = |collective, me, root: Option<u32>| {
+            let plain = cut(collective, 4096, 3, me, root.unwrap_or(7));
+            Cut::new(plain.signature, View { members: 3, me, root, is_wide: true }, 64 * 1024)
+        };
+        let needs = |collective, root| [0, 1, 2].map(|me| cut(collective, me, root).need());
+        use Need::{Answer, Nobody, Root};
+        assert_eq!(needs(Collective::Allreduce, None), [Answer; 3]);
+        assert_eq!(needs(Collective::Barrier, None), [Answer; 3]);
+        assert_eq!(needs(Collective::Reduce, Some(1)), [Answer, Answer, Nobody]);
+        assert_eq!(needs(Collective::Reduce, None), [Answer, Nobody, Nobody]);
+        assert_eq!(needs(Collective::Bcast, Some(1)), [Answer, Nobody, Root(1)]);
+        assert_eq!(needs(Collective::Bcast, None), [Answer; 3]);
+        let bcast = cut(Collective::Bcast, 2, Some(1));
+        assert!(bcast.gives() && bcast.given(0).next().is_none(), "all show what they have called");
+        assert!(cut(Collective::Allreduce, 0, None).portions(0) > 0);
     }
 
     #[test]

@@ -1,11 +1,14 @@
-//! How the members of a group come to a board.
+//! How the members of a group come to a board, or to one on each of its hosts.
 //!
 //! ```text
 //!   all        allgather over the tree: my bell, and whether I can     somebody cannot -> no board
-//!   member 0   makes the board, sends it to every bell with its token
+//!   heads      make the board of their host, send it to every bell there with its token
 //!   others     wait for it, and map it
+//!   heads      make a group among themselves, if there are several
 //!   all        allreduce over the tree: have I got it?               somebody has not -> no board
 //! ```
+//! A head is a host's first member.
+//!
 //! Both collectives are the group's own first operations over the tree. So all members come to the
 //! same verdict, whatever dies meanwhile: a node's death delays it, a member's fails the group.
 
@@ -16,25 +19,33 @@ use std::sync::Arc;
 use trib_proto::Nanos;
 use trib_proto::leaf::GroupId;
 use trib_transport::memory::{Bell, BellAddress, BellName, Board, Token};
-use trib_wire::{DataType, RankList, ReduceOp, Signature};
+use trib_wire::directory::between_hosts;
+use trib_wire::{DataType, GroupName, RankList, ReduceOp, Signature};
 
 use super::room::{Seat, is_roomy};
 use super::running::Running;
-use super::shape::Shape;
+use super::span::Span;
+use super::{Plan, Reach};
 use crate::completion::Completion;
 use crate::engine::lane::Lane;
 use crate::engine::operation::Operation;
 use crate::error::Error;
+use crate::group_state::GroupState;
 use crate::memory::{Input, Memory};
 use crate::operation;
 
 /// A group whose members are on the way to a board.
 pub(super) struct Founding {
     group: GroupId,
+    /// The group's members, its number and what it is called.
     members: RankList,
     me: u32,
-    shape: Shape,
+    tag: u64,
+    name: GroupName,
+    plan: Plan,
     seat: Seat,
+    /// The group of the heads, if this member is one.
+    heads: Option<(GroupId, Arc<GroupState>)>,
     step: Step,
 }
 
@@ -43,6 +54,8 @@ enum Step {
     Telling(Exchange, Token),
     /// The board is to be sent, or to come.
     Meeting(Meeting),
+    /// The group of the heads is made.
+    Joining(Option<Board>, Companions),
     Agreeing(Exchange, Option<Board>, Companions),
 }
 
@@ -54,9 +67,11 @@ struct Companions {
 }
 
 struct Meeting {
+    /// Which of those that have the board this member is.
+    me: usize,
     companions: Companions,
     token: Token,
-    /// At member 0: the board, and the next member to which it is to be sent.
+    /// At the first member: the board, and the next member to which it is to be sent.
     own: Option<(Board, OwnedFd, usize)>,
     /// When it is given up.
     until: Nanos,
@@ -66,8 +81,8 @@ struct Meeting {
 pub(super) enum Verdict {
     /// It is not decided yet.
     Open(Box<Founding>),
-    /// All members have the board.
-    Board(Box<Running>),
+    /// All members have a board. A head has the group of the heads, too.
+    Board(Box<Running>, Option<GroupId>),
     /// The group's operations go over the tree.
     Tree,
 }
@@ -101,13 +116,37 @@ impl Arrivals {
 
 impl Founding {
     /// `seat` is that of this process.
-    pub(super) fn new(group: GroupId, members: RankList, me: u32, shape: Shape, seat: Seat) -> Founding {
-        Founding { group, members, me, shape, seat, step: Step::Begin }
+    pub(super) fn new(
+        group: GroupId,
+        members: RankList,
+        tag: u64,
+        state: &GroupState,
+        plan: Plan,
+        seat: Seat,
+    ) -> Founding {
+        let (me, name) = (state.rank, state.name().clone());
+        Founding { group, members, me, tag, name, plan, seat, heads: None, step: Step::Begin }
     }
 
-    /// How many members the group has.
+    /// How many members the board has.
     pub(super) fn members(&self) -> usize {
-        self.members.len() as usize
+        match &self.plan.reach {
+            Reach::Host(_) => self.members.len() as usize,
+            Reach::Hosts(span) => span.local().len(),
+        }
+    }
+
+    /// The group of the heads, if this member has begun to make it.
+    pub(super) fn heads(&self) -> Option<GroupId> {
+        self.heads.as_ref().map(|heads| heads.0)
+    }
+
+    /// The members that are to have this member's board, by their positions in the group.
+    fn local(&self) -> Vec<u32> {
+        match &self.plan.reach {
+            Reach::Host(_) => (0..self.members.len()).collect(),
+            Reach::Hosts(span) => span.local().to_vec(),
+        }
     }
 
     /// Goes on as far as it can. `bell` is none if this member cannot share memory.
@@ -136,26 +175,43 @@ impl Founding {
                     }
                 }
                 Step::Meeting(mut meeting) => {
-                    let Some(board) = meeting.advance(now, self.me, bell, arrivals) else {
+                    let Some(board) = meeting.advance(now, bell, arrivals) else {
                         self.step = Step::Meeting(meeting);
                         return Ok(Verdict::Open(self));
                     };
-                    let exchange = self.agree(now, lane, board.is_some())?;
-                    Step::Agreeing(exchange, board, meeting.companions)
+                    // Also a head that has no board: the others cannot make the group without it.
+                    if let Reach::Hosts(span) = &self.plan.reach
+                        && meeting.me == 0
+                    {
+                        self.heads = begin_heads(now, lane, span, (&self.members, self.tag), &self.name);
+                    }
+                    Step::Joining(board, meeting.companions)
+                }
+                Step::Joining(board, companions) => {
+                    let outcome = self.heads.as_ref().map(|(_, state)| state.ready.outcome());
+                    if let Some(None) = outcome {
+                        self.step = Step::Joining(board, companions);
+                        return Ok(Verdict::Open(self));
+                    }
+                    let needs =
+                        matches!(self.plan.reach, Reach::Hosts(_)) && board.as_ref().is_some_and(|b| b.me() == 0);
+                    let has = board.is_some() && (!needs || matches!(outcome, Some(Some(Ok(())))));
+                    let exchange = self.agree(now, lane, has)?;
+                    Step::Agreeing(exchange, board, companions)
                 }
                 Step::Agreeing(exchange, board, companions) => {
                     let Some(bytes) = exchange.outcome()? else {
                         self.step = Step::Agreeing(exchange, board, companions);
                         return Ok(Verdict::Open(self));
                     };
-                    let verdict = match board.filter(|_| bytes == [1]) {
-                        Some(board) => {
-                            let Companions { bells, are_roomy } = companions;
-                            Verdict::Board(Box::new(Running::new(board, self.shape, self.members, bells, are_roomy)))
+                    let Some(board) = board.filter(|_| bytes == [1]) else {
+                        if let Some((heads, _)) = self.heads {
+                            lane.free_group(now, heads);
                         }
-                        None => Verdict::Tree,
+                        return Ok(Verdict::Tree);
                     };
-                    return Ok(verdict);
+                    let heads = self.heads();
+                    return Ok(Verdict::Board(Box::new(self.run(board, companions)), heads));
                 }
             };
         }
@@ -168,7 +224,18 @@ impl Founding {
             // A bell that was rung too often takes the board a little later.
             Step::Meeting(meeting) if meeting.own.is_some() => now + AGAIN,
             Step::Meeting(meeting) => meeting.until,
-            Step::Telling(..) | Step::Agreeing(..) => Nanos::NEVER,
+            Step::Telling(..) | Step::Joining(..) | Step::Agreeing(..) => Nanos::NEVER,
+        }
+    }
+
+    fn run(self, board: Board, Companions { bells, are_roomy }: Companions) -> Running {
+        match self.plan.reach {
+            Reach::Host(shape) => Running::new(board, shape, self.members, bells, are_roomy),
+            Reach::Hosts(span) => {
+                let local = span.local().iter().filter_map(|member| self.members.nth(*member)).map(|rank| rank.0);
+                let local = RankList::from_ranks(local);
+                Running::new(board, span.shape().clone(), local, bells, are_roomy).with_span(*span)
+            }
         }
     }
 
@@ -196,30 +263,33 @@ impl Founding {
     fn meet(&self, now: Nanos, bytes: &[u8], token: Token) -> Option<Meeting> {
         let records: Option<Vec<Record>> = bytes.chunks_exact(RECORD).map(Record::read).collect();
         let records = records?;
+        let local = self.local();
+        let records: Vec<&Record> = local.iter().filter_map(|member| records.get(*member as usize)).collect();
+        let me = local.iter().position(|member| *member == self.me)?;
         // Names of one length all are addresses, so this fails at every member or at none.
         let bells: io::Result<_> = records.iter().map(|record| BellAddress::of(record.bell)).collect();
         let bells = bells.ok()?;
         // Where it cannot be made, the others hear of that when they agree.
-        let made = (self.me == 0).then(|| Board::create(self.members.len() as usize).ok()).flatten();
+        let made = (me == 0).then(|| Board::create(local.len()).ok()).flatten();
         let own = made.map(|(board, memory)| (board, memory, 1));
-        let token = if self.me == 0 { token } else { records.first()?.token };
+        let token = if me == 0 { token } else { records.first()?.token };
         let seats: Vec<Seat> = records.iter().map(|record| record.seat).collect();
         let companions = Companions { bells, are_roomy: is_roomy(&seats) };
-        Some(Meeting { companions, token, own, until: now + COMES })
+        Some(Meeting { me, companions, token, own, until: now + COMES })
     }
 }
 
 impl Meeting {
     /// The board, or none if there will be none; `None` while that is open.
-    fn advance(&mut self, now: Nanos, me: u32, bell: Option<&Bell>, arrivals: &mut Arrivals) -> Option<Option<Board>> {
+    fn advance(&mut self, now: Nanos, bell: Option<&Bell>, arrivals: &mut Arrivals) -> Option<Option<Board>> {
         let over = now >= self.until;
         let Some(bell) = bell else { return Some(None) };
-        if me > 0 {
+        if self.me > 0 {
             let memory = match arrivals.take(self.token) {
                 Some(memory) => memory,
                 None => return over.then_some(None),
             };
-            let board = Board::open(&memory, self.companions.bells.len(), me as usize);
+            let board = Board::open(&memory, self.companions.bells.len(), self.me);
             return Some(board.inspect_err(|cause| tracing::debug!(%cause, "a group's board cannot be opened")).ok());
         }
         let Some((_, memory, next)) = &mut self.own else { return Some(None) };
@@ -235,6 +305,22 @@ impl Meeting {
         }
         Some(self.own.take().map(|(board, ..)| board))
     }
+}
+
+/// Begins to make the group of the heads. What refuses it at this head does so at all.
+fn begin_heads(
+    now: Nanos,
+    lane: &mut Lane,
+    span: &Span,
+    (members, tag): (&RankList, u64),
+    name: &GroupName,
+) -> Option<(GroupId, Arc<GroupState>)> {
+    let (heads, tag) = (span.heads(members), Span::tag(tag, members));
+    let name = between_hosts(name.as_str());
+    let state = Arc::new(GroupState::new(span.home(), &heads, name, 1));
+    let made = lane.create_group(now, heads, tag, state.clone());
+    let made = made.inspect_err(|cause| tracing::debug!(%cause, "there is no group of a group's first members"));
+    made.ok().map(|id| (id, state))
 }
 
 impl Exchange {

@@ -1,14 +1,16 @@
 //! Groups whose members share a host give and take over a board, memory that all of them have
-//! mapped, and need no node for that.
+//! mapped, and need no node for that. Groups of several hosts have one on each, and go over the
+//! tree as one member of each host.
 //!
 //! Such a group is made over the tree like any other, and remains there: the tree tells when a
 //! member dies or leaves. Its first two operations, which nobody sees, find out whether all members
 //! can have a board (`founding`). If so, all operations go over it (`running`): cut into pieces
 //! (`cut`, `piece`) and folded in the order of the tree (`shape`, `fold`), so that the bits are
-//! those of the tree. `lookout` is what a waiting thread looks for, `first_wait` how it waits for a
-//! short operation, and `room` says whether it may keep its processor meanwhile. If not, they go
-//! over the tree. What is posted before that is decided waits. A member that waits for long tells
-//! its node for which ranks (`late`).
+//! those of the tree. `span` is how a group lies on several hosts, whose `heads` make one more
+//! group and bring the others the answers of that. `lookout` is what a waiting thread looks for,
+//! `first_wait` how it waits for a short operation, and `room` says whether it may keep its
+//! processor meanwhile. If not, they go over the tree. What is posted before that is decided waits.
+//! A member that waits for long tells its node for which ranks (`late`).
 //!
 //! ```text
 //!   post --> [waits] --founding--> running: board, no node          every member can
@@ -19,12 +21,14 @@ mod cut;
 mod first_wait;
 mod fold;
 mod founding;
+mod heads;
 mod late;
 mod lookout;
 mod piece;
 mod room;
 mod running;
 mod shape;
+mod span;
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, RawFd};
@@ -33,7 +37,8 @@ use std::sync::Arc;
 use trib_proto::Nanos;
 use trib_proto::leaf::{GroupId, Standstill};
 use trib_transport::memory::{Bell, Board};
-use trib_wire::{RankList, Signature};
+use trib_wire::body::{Fault, Reason};
+use trib_wire::{Collective, NodeId, Rank, RankList, Signature};
 
 use super::lane::Lane;
 use super::operation::Operation;
@@ -42,10 +47,12 @@ use crate::error::Error;
 use crate::group_state::GroupState;
 use crate::memory::Memory;
 use founding::{Arrivals, Founding, Verdict};
+use heads::Trunk;
 use late::LATE_PAUSE;
 use room::Seat;
 use running::{Broken, Running};
 use shape::Shape;
+use span::Span;
 
 pub(crate) use first_wait::FirstWait;
 pub(crate) use lookout::Lookout;
@@ -72,10 +79,14 @@ pub(super) struct Boards {
     free: Nanos,
 }
 
-/// A group of one host.
+/// A group some of whose members share a host.
 struct Group {
     state: Arc<GroupState>,
     id: GroupId,
+    /// The group of its heads, if this member is one.
+    heads: Option<GroupId>,
+    /// It has failed. Until then what was on its way may still come.
+    ends: Option<Nanos>,
     way: Way,
 }
 
@@ -94,9 +105,44 @@ struct Waiting {
     completion: Arc<Completion>,
 }
 
-/// A group of one host that is about to be made.
+/// A group that is about to be made, and is to look for boards.
 pub(super) struct Plan {
-    shape: Shape,
+    reach: Reach,
+}
+
+/// Over which hosts a group reaches.
+enum Reach {
+    /// Over one, where it is folded in this order.
+    Host(Shape),
+    Hosts(Box<Span>),
+}
+
+/// The lane of the engine, as the way between the hosts.
+struct OverLane<'a> {
+    lane: &'a mut Lane,
+    now: Nanos,
+    heads: Option<GroupId>,
+    /// Something has been posted.
+    posted: bool,
+}
+
+impl Trunk for OverLane<'_> {
+    fn post(&mut self, number: (u64, u16), signature: Signature, memory: Memory) -> Result<Arc<Completion>, Fault> {
+        let Some(heads) = self.heads else { return Err(self.fault()) };
+        let completion = Arc::new(Completion::on_lane(0, signature));
+        let operation = Operation::new(heads, memory, completion.clone());
+        self.posted = true;
+        match self.lane.post(self.now, Some(number), signature, operation) {
+            Ok(()) => Ok(completion),
+            Err(_) => Err(self.fault()),
+        }
+    }
+
+    fn fault(&self) -> Fault {
+        let known = self.heads.and_then(|heads| self.lane.fault_of(heads));
+        let (rank_a, rank_b) = (Rank(0), Rank(0));
+        known.unwrap_or(Fault { reason: Reason::Protocol, node: NodeId(0), rank_a, rank_b, signatures: None })
+    }
 }
 
 impl Boards {
@@ -130,15 +176,20 @@ impl Boards {
     }
 
     /// Whether members of a group look for a board. All of them get the same answer.
-    pub(super) fn plan(&self, members: &RankList) -> Option<Plan> {
-        let shape = self.trees.as_ref()?.shape(members)?;
-        Some(Plan { shape })
+    pub(super) fn plan(&self, members: &RankList, me: u32) -> Option<Plan> {
+        let trees = self.trees.as_ref()?;
+        let reach = match trees.shape(members) {
+            Some(shape) => Reach::Host(shape),
+            None => Reach::Hosts(Box::new(Span::of(trees, members, me)?)),
+        };
+        Some(Plan { reach })
     }
 
     /// The group has been begun on its lane, and may come to a board.
-    pub(super) fn begin(&mut self, plan: Plan, members: RankList, id: GroupId, state: &Arc<GroupState>) {
-        let founding = Box::new(Founding::new(id, members, state.rank, plan.shape, self.seat));
-        let group = Group { state: state.clone(), id, way: Way::Founding(founding, VecDeque::new()) };
+    pub(super) fn begin(&mut self, plan: Plan, (members, tag): (RankList, u64), id: GroupId, state: &Arc<GroupState>) {
+        let founding = Box::new(Founding::new(id, members, tag, state, plan, self.seat));
+        let group =
+            Group { state: state.clone(), id, heads: None, ends: None, way: Way::Founding(founding, VecDeque::new()) };
         let free = self.groups.iter().position(Option::is_none).unwrap_or(self.groups.len());
         if free == self.groups.len() {
             self.groups.push(None);
@@ -157,18 +208,25 @@ impl Boards {
         std::ptr::eq(&raw const *group.state, state).then_some(at)
     }
 
-    /// The same, if the group's operations are posted here, and not on its lane.
+    /// The same, if the group's operations of this kind are posted here, and not on its lane.
     #[inline]
-    pub(super) fn takes(&self, state: &GroupState) -> Option<usize> {
+    pub(super) fn takes(&self, state: &GroupState, collective: Collective) -> Option<usize> {
         let here = |at: &usize| match &self.groups[*at] {
-            Some(group) => matches!(group.way, Way::Founding(..) | Way::Board(_)),
-            None => false,
+            Some(Group { way: Way::Founding(..), .. }) => true,
+            Some(Group { way: Way::Board(running), .. }) => running.serves(collective),
+            _ => false,
         };
         self.index_of(state).filter(here)
     }
 
     /// Posts an operation of a group that `takes` it.
-    pub(super) fn post(&mut self, at: usize, signature: Signature, memory: Memory) -> Result<Arc<Completion>, Error> {
+    pub(super) fn post(
+        &mut self,
+        at: usize,
+        (now, lane): (Nanos, &mut Lane),
+        signature: Signature,
+        memory: Memory,
+    ) -> Result<Arc<Completion>, Error> {
         let Boards { groups, bell: Some(bell), finished, operations, active, .. } = self else {
             return self.wait(at, signature, memory);
         };
@@ -181,37 +239,36 @@ impl Boards {
         running.post(signature, memory, completion.clone());
         *operations += 1;
         // What is broken shows when the group goes on.
-        *finished |= running.advance(bell).unwrap_or(true);
+        let mut trunk = OverLane { lane, now, heads: group.heads, posted: false };
+        *finished |= running.advance(bell, &mut trunk).unwrap_or(true);
         if running.is_busy() && !active.contains(&at) {
             active.push(at);
         }
         Ok(completion)
     }
 
-    /// Posts an operation of a group that `takes` it, whose caller waits for it. `None`: it is over
-    /// already.
+    /// Does a short operation of a group that `takes` it, whose caller waits for it. `Err` has the
+    /// memory of one that is to be posted; `Ok(None)`: it is over already.
     pub(super) fn run(
         &mut self,
         at: usize,
         signature: Signature,
         memory: Memory,
         first_wait: &mut FirstWait<'_>,
-    ) -> Result<Option<Arc<Completion>>, Error> {
-        let Boards { groups, bell: Some(bell), operations, active, .. } = self else {
-            return self.post(at, signature, memory).map(Some);
-        };
+    ) -> Result<Option<Arc<Completion>>, Memory> {
+        let Boards { groups, bell: Some(bell), operations, active, .. } = self else { return Err(memory) };
         let Some(Group { state, way: Way::Board(running), .. }) = groups.get_mut(at).and_then(Option::as_mut) else {
-            return self.post(at, signature, memory).map(Some);
+            return Err(memory);
         };
         if state.error().is_some() {
-            return self.post(at, signature, memory).map(Some);
+            return Err(memory);
         }
         match running.run_short(signature, memory, bell, first_wait) {
             Ok(()) => {
                 *operations += 1;
                 Ok(None)
             }
-            Err((memory, false)) => self.post(at, signature, memory).map(Some),
+            Err((memory, false)) => Err(memory),
             Err((memory, true)) => {
                 let completion = Arc::new(Completion::on_board(at, signature));
                 running.post_given(signature, memory, completion.clone());
@@ -245,7 +302,9 @@ impl Boards {
     pub(super) fn next_deadline(&self, now: Nanos) -> Nanos {
         let due = |at: &usize| match self.groups.get(*at) {
             Some(Some(Group { way: Way::Founding(founding, _), .. })) => founding.deadline(now),
-            Some(Some(Group { way: Way::Board(running), .. })) => running.word_due(now, self.free),
+            Some(Some(Group { way: Way::Board(running), ends, .. })) => {
+                running.word_due(now, self.free).min(ends.unwrap_or(Nanos::NEVER))
+            }
             _ => Nanos::NEVER,
         };
         self.active.iter().map(due).min().unwrap_or(Nanos::NEVER)
@@ -295,21 +354,26 @@ impl Boards {
             && let Some(error) = group.state.error()
         {
             let error = error.clone();
-            return self.fail(at, &error);
+            return self.end(at, &error, now, lane);
         }
         match &mut group.way {
             Way::Founding(..) => self.found(at, now, lane),
             Way::Board(running) => {
                 let Some(bell) = &self.bell else { return };
-                match running.advance(bell) {
+                let mut trunk = OverLane { lane, now, heads: group.heads, posted: false };
+                let advanced = running.advance(bell, &mut trunk);
+                if trunk.posted {
+                    lane.flush(now);
+                }
+                match advanced {
                     Ok(finished) => self.finished |= finished,
                     Err(Broken { fault }) => {
                         let (state, id) = (group.state.clone(), group.id);
                         let error = lane.driver.failure(&fault, Some(&state), None);
                         state.fail(error.clone());
-                        self.fail(at, &error);
-                        // The others learn from the tree that this member does not go on.
-                        lane.abandon_group(now, id);
+                        // The others learn from the tree that the group does not go on, and why.
+                        lane.report(now, id, fault);
+                        self.end(at, &error, now, lane);
                     }
                 }
             }
@@ -326,11 +390,16 @@ impl Boards {
             Ok(Verdict::Open(founding)) => {
                 group.way = Way::Founding(founding, waiting);
             }
-            Ok(Verdict::Board(mut running)) => {
-                self.operations += waiting.len() as u64;
+            Ok(Verdict::Board(mut running, heads)) => {
                 for Waiting { signature, memory, completion } in waiting {
-                    running.post(signature, memory, completion);
+                    if running.serves(signature.collective) {
+                        running.post(signature, memory, completion);
+                        self.operations += 1;
+                    } else {
+                        post_on_tree(lane, now, group.id, Waiting { signature, memory, completion });
+                    }
                 }
+                group.heads = heads;
                 group.way = Way::Board(running);
                 lane.tell_of_board(now, group.id, None);
                 group.state.ready.finish(Ok(()));
@@ -339,12 +408,7 @@ impl Boards {
             }
             Ok(Verdict::Tree) => {
                 group.way = Way::Tree;
-                for Waiting { signature, memory, completion } in waiting.drain(..) {
-                    let operation = Operation::new(group.id, memory, completion.clone());
-                    if let Err(error) = lane.post(now, None, signature, operation) {
-                        completion.finish(Err(error));
-                    }
-                }
+                waiting.drain(..).for_each(|waiting| post_on_tree(lane, now, group.id, waiting));
                 group.state.ready.finish(Ok(()));
                 self.finished = true;
             }
@@ -367,11 +431,34 @@ impl Boards {
         self.groups.iter().flatten().filter_map(|group| Board::bytes(members(group))).sum()
     }
 
+    /// A group has failed. What was called before the cause may be on its way: an answer that a
+    /// head is about to show, or what a late member gives. So it has a moment to come.
+    fn end(&mut self, at: usize, error: &Error, now: Nanos, lane: &mut Lane) {
+        if let Some(Some(Group { way: Way::Board(running), ends, heads, .. })) = self.groups.get_mut(at)
+            && let Some(bell) = &self.bell
+        {
+            let until = *ends.get_or_insert(now + LAST_MOMENT);
+            let mut trunk = OverLane { lane, now, heads: *heads, posted: false };
+            self.finished |= running.finish_up(bell, &mut trunk);
+            if running.is_busy() && now < until {
+                return;
+            }
+        }
+        self.fail(at, error, now, lane);
+    }
+
     /// A group is over at this member: what it has not done ends with this error.
-    fn fail(&mut self, at: usize, error: &Error) {
+    fn fail(&mut self, at: usize, error: &Error, now: Nanos, lane: &mut Lane) {
         let Some(group) = self.groups.get_mut(at).and_then(Option::as_mut) else { return };
+        // What the heads have under way lies on the board, which is there until they have left.
+        if let Some(heads) = group.heads.take() {
+            lane.free_group(now, heads);
+        }
         match std::mem::replace(&mut group.way, Way::Failed) {
-            Way::Founding(_, waiting) => {
+            Way::Founding(founding, waiting) => {
+                if let Some(heads) = founding.heads() {
+                    lane.free_group(now, heads);
+                }
                 waiting.into_iter().for_each(|waiting| waiting.completion.finish(Err(error.clone())));
                 group.state.ready.finish(Err(error.clone()));
             }
@@ -384,13 +471,13 @@ impl Boards {
     }
 
     /// The group is left, on its lane already.
-    pub(super) fn free(&mut self, at: usize, error: &Error) {
+    pub(super) fn free(&mut self, at: usize, error: &Error, now: Nanos, lane: &mut Lane) {
         if let Some(Some(Group { way: Way::Board(running), .. })) = self.groups.get_mut(at)
             && let Some(bell) = &self.bell
         {
             running.leave(bell);
         }
-        self.fail(at, error);
+        self.fail(at, error, now, lane);
         self.active.retain(|other| *other != at);
         if let Some(group) = self.groups.get_mut(at) {
             *group = None;
@@ -398,9 +485,17 @@ impl Boards {
     }
 
     /// Leaves all groups.
-    pub(super) fn free_all(&mut self, error: &Error) {
+    pub(super) fn free_all(&mut self, error: &Error, now: Nanos, lane: &mut Lane) {
         for at in 0..self.groups.len() {
-            self.free(at, error);
+            self.free(at, error, now, lane);
+        }
+    }
+
+    /// The operation over the lane for which this member of a group waits.
+    pub(super) fn flight(&self, at: usize) -> Option<&Completion> {
+        match &self.groups.get(at)?.as_ref()?.way {
+            Way::Board(running) => running.flight().map(Arc::as_ref),
+            _ => None,
         }
     }
 
@@ -468,6 +563,18 @@ impl Boards {
         })
     }
 }
+
+/// Posts an operation that has waited, and goes over the tree.
+fn post_on_tree(lane: &mut Lane, now: Nanos, group: GroupId, waiting: Waiting) {
+    let Waiting { signature, memory, completion } = waiting;
+    let operation = Operation::new(group, memory, completion.clone());
+    if let Err(error) = lane.post(now, None, signature, operation) {
+        completion.finish(Err(error));
+    }
+}
+
+/// How long what is on its way may take to come when its group has failed.
+const LAST_MOMENT: Nanos = Nanos::from_millis(100);
 
 /// A program with more communicators than that has room for does the operations of the others over
 /// the tree. A page takes memory when it is first used.

@@ -31,11 +31,23 @@ impl Piece<'_> {
         folded.expect("an operation whose fold is not defined is refused when it is posted");
     }
 
+    /// Folds what all members here have given to where the answer comes to. There are no portions.
+    pub(super) fn fold_for_all(&self, folder: &mut Folder) {
+        let len = self.cut.piece_bytes(self.index);
+        if len == 0 || !matches!(self.cut.signature.collective, Collective::Allreduce | Collective::Reduce) {
+            return;
+        }
+        // SAFETY: all members have given, and this one, which alone writes there, has not shown the
+        // answer.
+        let into = unsafe { core::slice::from_raw_parts_mut(self.board.answer_at(self.number, len), len) };
+        self.fold(folder, 0, into);
+    }
+
     /// Copies or folds what this member gets to its memory.
     pub(super) fn take(&self, folder: &mut Folder, memory: &mut Memory) {
         let Piece { board, cut, number, index, .. } = *self;
         let len = cut.piece_bytes(index);
-        if len == 0 || cut.need() == Need::Nobody {
+        if len == 0 || !cut.gets() {
             return;
         }
         let result = |block: u32| {
@@ -47,9 +59,15 @@ impl Piece<'_> {
         // SAFETY: the member has given, or this one would not be here, and this one has not taken
         // the piece.
         let given = |member: usize| unsafe { board.given(number, member, len) };
+        match (cut.signature.collective, cut.source()) {
+            (Collective::Bcast, Some(root)) => return result(0).copy_from_slice(given(root)),
+            // SAFETY: the answer is there, and this member has not taken the piece.
+            _ if cut.need() == Need::Answer => return result(0).copy_from_slice(unsafe { board.answer(number, len) }),
+            _ => {}
+        }
         match cut.signature.collective {
-            Collective::Barrier => {}
-            Collective::Bcast => result(0).copy_from_slice(given(cut.signature.root as usize)),
+            // A barrier brings nothing, and a bcast has a source here or an answer.
+            Collective::Barrier | Collective::Bcast => {}
             Collective::Allreduce | Collective::Reduce if cut.portions(index) > 0 => {
                 // SAFETY: all portions have been folded, and this member has not taken the piece.
                 result(0).copy_from_slice(unsafe { board.result(number, len) });

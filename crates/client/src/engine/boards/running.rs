@@ -4,7 +4,9 @@
 //!   posted --give--> given --(all have given: fold portions)--> ready --take--> taken
 //! ```
 //! Each piece goes this way at each member, pieces in order. A member gives ahead as far as the
-//! board has room, so that it holds up nobody while it waits itself.
+//! board has room, so that it holds up nobody while it waits itself. In a wide group, whose members
+//! are on several hosts, the first member here sends what is folded up, and a piece is ready when
+//! its answer is there (`heads`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,13 +17,15 @@ use trib_transport::memory::{Bell, BellAddress, Board, Wish};
 use trib_wire::body::{Fault, Reason};
 use trib_wire::{Collective, NodeId, RankList, Signature};
 
-use super::cut::{Cut, Need, PORTIONS_FROM};
+use super::cut::{Cut, Need, View};
 use super::first_wait::FirstWait;
 use super::fold::Folder;
+use super::heads::{Heads, Trunk};
 use super::late::{Position, Vigil};
-use super::lookout::{Lookout, is_given};
+use super::lookout::{Awaited, Lookout, is_given};
 use super::piece::Piece;
 use super::shape::Shape;
+use super::span::Span;
 use crate::completion::Completion;
 use crate::memory::Memory;
 use crate::processors;
@@ -30,7 +34,10 @@ use crate::processors;
 pub(super) struct Running {
     board: Arc<Board>,
     shape: Shape,
+    /// The members that have the board.
     members: RankList,
+    /// The rest of the group, if it has members on other hosts.
+    wide: Option<Box<Wide>>,
     /// The bells of all members.
     bells: Vec<BellAddress>,
     folder: Folder,
@@ -60,6 +67,13 @@ struct Operation {
     first: u64,
 }
 
+/// What makes a group wide.
+struct Wide {
+    span: Span,
+    /// What this member does for the others, if it is the first here.
+    heads: Option<Heads>,
+}
+
 /// Why a group ends at this member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Broken {
@@ -78,6 +92,7 @@ impl Running {
             board: Arc::new(board),
             shape,
             members,
+            wide: None,
             bells,
             folder: Folder::default(),
             operations: VecDeque::new(),
@@ -91,6 +106,20 @@ impl Running {
             last: None,
             is_roomy,
         }
+    }
+
+    /// The same group, if it has members on other hosts, too.
+    pub(super) fn with_span(mut self, span: Span) -> Running {
+        let heads = (self.board.me() == 0).then(Heads::default);
+        self.wide = Some(Box::new(Wide { span, heads }));
+        self
+    }
+
+    /// Whether operations of this kind go over the board. In a wide group those do not whose result
+    /// differs from rank to rank: what of it a host needs is not known to the group of the heads.
+    #[inline]
+    pub(super) fn serves(&self, collective: Collective) -> bool {
+        self.wide.is_none() || !matches!(collective, Collective::Allgather | Collective::ReduceScatter)
     }
 
     pub(super) fn post(&mut self, signature: Signature, memory: Memory, completion: Arc<Completion>) {
@@ -113,7 +142,7 @@ impl Running {
     ) -> Result<(), (Memory, bool)> {
         let cut = self.cut(signature);
         let is_short = self.operations.is_empty() && cut.pieces() == 1 && cut.given_bytes(0) <= SHORT;
-        if !is_short || !self.board.has_room(self.given, &mut self.known) {
+        if !is_short || self.wide.is_some() || !self.board.has_room(self.given, &mut self.known) {
             return Err((memory, false));
         }
         let number = self.given;
@@ -149,13 +178,25 @@ impl Running {
     fn cut(&mut self, signature: Signature) -> Cut {
         match self.last {
             Some(last) if last.signature == signature => last,
-            _ => *self.last.insert(Cut::new(
-                signature,
-                self.board.members() as u32,
-                self.board.me() as u32,
-                self.board.piece_len(),
-            )),
+            _ => {
+                let (members, me) = (self.board.members() as u32, self.board.me() as u32);
+                let (root, piece_len) = match &self.wide {
+                    None => (Some(signature.root), self.board.piece_len()),
+                    Some(wide) => (wide.span.find(signature.root).and_then(|found| found.1), wide.span.piece_len()),
+                };
+                let view = View { members, me, root, is_wide: self.wide.is_some() };
+                *self.last.insert(Cut::new(signature, view, piece_len))
+            }
         }
+    }
+
+    fn heads(&self) -> Option<&Heads> {
+        self.wide.as_ref()?.heads.as_ref()
+    }
+
+    /// The operation between the hosts for which this member waits, if it is the first here.
+    pub(super) fn flight(&self) -> Option<&Arc<Completion>> {
+        self.heads()?.first()
     }
 
     pub(super) fn members(&self) -> usize {
@@ -178,17 +219,27 @@ impl Running {
         !self.operations.is_empty()
     }
 
-    /// Gives, folds and takes what can be. Returns whether an operation is over.
-    pub(super) fn advance(&mut self, bell: &Bell) -> Result<bool, Broken> {
+    /// Gives, folds, sends and takes what can be. Returns whether an operation is over.
+    pub(super) fn advance(&mut self, bell: &Bell, trunk: &mut dyn Trunk) -> Result<bool, Broken> {
         let done = self.done;
         loop {
             let gave = self.give(bell);
             let folded = self.fold_portions(bell)?;
+            let sent = self.heads().is_some() && self.send_up(trunk)? | self.land(bell, trunk)?;
             let took = self.take(bell)?;
-            if !(gave || folded || took) || self.operations.is_empty() {
+            if !(gave || folded || sent || took) || self.operations.is_empty() {
                 return Ok(self.done > done);
             }
         }
+    }
+
+    /// Takes what comes of a group that has failed, and shows it to the others. Returns whether an
+    /// operation is over.
+    pub(super) fn finish_up(&mut self, bell: &Bell, trunk: &mut dyn Trunk) -> bool {
+        let done = self.done;
+        // What is broken is known.
+        while self.land(bell, trunk).unwrap_or(false) | self.take(bell).unwrap_or(false) {}
+        self.done > done
     }
 
     fn give(&mut self, bell: &Bell) -> bool {
@@ -250,7 +301,7 @@ impl Running {
 
     /// Folds portions of the pieces that this member has given, as long as there are any.
     fn fold_portions(&mut self, bell: &Bell) -> Result<bool, Broken> {
-        if self.board.members() < PORTIONS_FROM as usize {
+        if self.board.members() < 3 && self.wide.is_none() {
             return Ok(false);
         }
         let mut folded = false;
@@ -286,6 +337,52 @@ impl Running {
         Ok(folded)
     }
 
+    /// Sends up what is whole, in order.
+    fn send_up(&mut self, trunk: &mut dyn Trunk) -> Result<bool, Broken> {
+        let Some(mut wide) = self.wide.take() else { return Ok(false) };
+        let sent = self.send_up_from(&mut wide, trunk);
+        self.wide = Some(wide);
+        sent
+    }
+
+    fn send_up_from(&mut self, Wide { span, heads }: &mut Wide, trunk: &mut dyn Trunk) -> Result<bool, Broken> {
+        let Some(heads) = heads else { return Ok(false) };
+        let before = heads.up();
+        while heads.up() < self.given && !heads.leaves_it() {
+            let number = heads.up();
+            let Some(Operation { cut, first, .. }) = holding(&self.operations, number) else { break };
+            let (cut, index) = (*cut, number - first);
+            let portions = cut.portions(index);
+            if !is_given(&self.board, number, Need::All) || portions > 0 && !self.board.is_folded(number, portions) {
+                break;
+            }
+            self.compare(number, &cut, Need::All)?;
+            let piece = Piece { board: &self.board, shape: &self.shape, cut: &cut, number, index };
+            if portions == 0 {
+                piece.fold_for_all(&mut self.folder);
+            }
+            heads.send(&piece, span, trunk).map_err(|fault| Broken { fault })?;
+        }
+        Ok(heads.up() > before)
+    }
+
+    /// Shows the answers that have come.
+    fn land(&mut self, bell: &Bell, trunk: &mut dyn Trunk) -> Result<bool, Broken> {
+        let mut landed = false;
+        let me = self.members.nth(0).unwrap_or(trib_wire::Rank(0));
+        while let Some(heads) = self.wide.as_mut().and_then(|wide| wide.heads.as_mut())
+            && let Some(Operation { cut, .. }) = holding(&self.operations, heads.answered())
+            && let Some(number) = heads.land(me, cut, trunk).map_err(|fault| Broken { fault })?
+        {
+            self.board.show_answer(number, cut.words());
+            if self.board.has_sleepers() {
+                self.wake(Wish::Answer, bell);
+            }
+            landed = true;
+        }
+        Ok(landed)
+    }
+
     fn take(&mut self, bell: &Bell) -> Result<bool, Broken> {
         let before = self.taken;
         while self.taken < self.given {
@@ -295,6 +392,7 @@ impl Running {
             let need = cut.need();
             let ready = match (need, portions) {
                 (Need::Nobody, _) => true,
+                (Need::Answer, _) => self.is_answered(self.taken, &cut)?,
                 (_, 0) => is_given(&self.board, self.taken, need),
                 _ => self.board.is_folded(self.taken, portions),
             };
@@ -302,7 +400,7 @@ impl Running {
                 self.look_for_missing(need)?;
                 break;
             }
-            if portions == 0 {
+            if portions == 0 && need != Need::Answer {
                 self.compare(self.taken, &cut, need)?;
             }
             let Some(Operation { memory, .. }) = self.operations.front_mut() else { break };
@@ -336,12 +434,28 @@ impl Running {
         let missing = match need {
             Need::All => (0..self.board.members()).find(gone),
             Need::Root(root) => Some(root).filter(gone),
+            // The first member looks for the others, and is missed if it does not answer any more.
+            Need::Answer if self.board.me() == 0 => (0..self.board.members()).find(gone),
+            Need::Answer => {
+                Some(0).filter(|first| self.board.has_left(*first) && self.board.answered(self.taken).is_none())
+            }
             Need::Nobody => None,
         };
         match missing {
             None => Ok(()),
             Some(member) => Err(self.fault(Reason::MemberLeft, member, self.board.me(), None)),
         }
+    }
+
+    /// Whether the answer to a piece is there. It is to what this member has called, or it is no
+    /// answer.
+    fn is_answered(&self, piece: u64, cut: &Cut) -> Result<bool, Broken> {
+        let Some(words) = self.board.answered(piece) else { return Ok(false) };
+        if words == cut.words() {
+            return Ok(true);
+        }
+        let signatures = super::cut::signature_of(words).map(|first| (first, cut.signature));
+        Err(self.fault(Reason::Mismatch, 0, self.board.me(), signatures))
     }
 
     /// Checks that the members whose contributions this one takes have called the same.
@@ -351,7 +465,7 @@ impl Running {
         let other = match need {
             Need::All => (0..self.board.members()).find(differs),
             Need::Root(root) => Some(root).filter(differs),
-            Need::Nobody => None,
+            Need::Answer | Need::Nobody => None,
         };
         let Some(other) = other else { return Ok(()) };
         // All members that see this name the same two: the first, and the first that differs from
@@ -418,11 +532,11 @@ impl Running {
         let has_not_given = |member: &usize| !board.has_given(self.taken, *member);
         let need = self.operations.front().filter(|_| self.taken < self.given).map(|operation| operation.cut.need());
         let mut missing: Vec<usize> = match need {
-            Some(Need::All) => members.clone().filter(has_not_given).collect(),
+            Some(Need::All | Need::Answer) => members.clone().filter(has_not_given).collect(),
             Some(Need::Root(root)) => Some(root).filter(has_not_given).into_iter().collect(),
             Some(Need::Nobody) | None => Vec::new(),
         };
-        if missing.is_empty() && need == Some(Need::All) {
+        if missing.is_empty() && matches!(need, Some(Need::All | Need::Answer)) {
             let folds = |member: &usize| *member != board.me() && board.may_fold(self.taken, *member);
             missing = members.clone().filter(folds).collect();
         }
@@ -440,27 +554,43 @@ impl Running {
 
     /// What a thread looks for that waits for the first operation; `None` if there is none.
     pub(super) fn lookout(&self) -> Option<Lookout> {
-        let Operation { cut, first, .. } = self.operations.front()?;
-        let take = (self.taken < self.given).then(|| {
-            let (need, portions) = (cut.need(), cut.portions(self.taken - first));
-            // Shares may be claimed as soon as all have given.
-            let portions = if is_given(&self.board, self.taken, Need::All) { portions } else { 0 };
-            (self.taken, need, portions)
-        });
+        self.operations.front()?;
         let give = self.operations.get(self.giving).map(|_| self.given);
-        Some(Lookout { board: self.board.clone(), take, give, known: self.known })
+        Some(Lookout { board: self.board.clone(), awaited: self.awaited(), give, known: self.known })
+    }
+
+    fn awaited(&self) -> Option<Awaited> {
+        // The first member of a wide group waits for what it sends up next; answers come to it by
+        // another way.
+        let piece = self.heads().map_or(self.taken, Heads::up);
+        let Operation { cut, first, .. } = holding(&self.operations, piece)?;
+        if piece >= self.given {
+            return None;
+        }
+        let (need, portions) = (cut.need(), cut.portions(piece - first));
+        let whole = is_given(&self.board, piece, Need::All);
+        Some(match need {
+            Need::Answer if portions > 0 && !whole => Awaited::Given(piece, Need::All),
+            Need::Answer if self.heads().is_some() && portions > 0 => Awaited::Folded(piece, portions),
+            Need::Answer if self.heads().is_some() => Awaited::Given(piece, Need::All),
+            Need::Answer => Awaited::Answer(piece),
+            // Shares may be claimed as soon as all have given.
+            Need::All if portions > 0 && whole => Awaited::Folded(piece, portions),
+            need => Awaited::Given(piece, need),
+        })
     }
 
     /// Called before a sleep. Returns whether there is something to do instead.
     pub(super) fn fall_asleep(&self) -> bool {
         let Some(lookout) = self.lookout() else { return false };
-        let wishes: &[Wish] = match (lookout.take.is_some(), lookout.give.is_some()) {
-            (true, true) => &[Wish::Pieces, Wish::Room],
-            (true, false) => &[Wish::Pieces],
-            _ => &[Wish::Room],
+        let awaited = match lookout.awaited {
+            Some(Awaited::Given(..) | Awaited::Folded(..)) => Some(Wish::Pieces),
+            Some(Awaited::Answer(_)) => Some(Wish::Answer),
+            None => None,
         };
-        self.board.fall_asleep(wishes);
-        lookout.has_come()
+        let wishes = [awaited, lookout.give.map(|_| Wish::Room)];
+        self.board.fall_asleep(wishes.into_iter().flatten());
+        lookout.has_come() || self.heads().is_some_and(Heads::has_come)
     }
 
     pub(super) fn wake_up(&self) {
@@ -471,8 +601,7 @@ impl Running {
     pub(super) fn leave(&mut self, bell: &Bell) {
         self.board.leave();
         if self.board.has_sleepers() {
-            self.wake(Wish::Pieces, bell);
-            self.wake(Wish::Room, bell);
+            [Wish::Pieces, Wish::Room, Wish::Answer].into_iter().for_each(|wish| self.wake(wish, bell));
         }
     }
 
@@ -481,6 +610,11 @@ impl Running {
         self.board.wake_up();
         self.operations.drain(..).map(|operation| operation.completion)
     }
+}
+
+/// The first of these operations that is not over before this piece.
+fn holding(operations: &VecDeque<Operation>, piece: u64) -> Option<&Operation> {
+    operations.iter().find(|operation| piece < operation.first + operation.cut.pieces())
 }
 
 /// In bytes. What is longer takes longer than putting an operation down for later.

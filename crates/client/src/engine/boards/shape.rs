@@ -70,7 +70,7 @@ impl HostTrees {
 
     /// The node of a rank's host, and the way down from there: which child, and of that which, and
     /// so on.
-    fn way(&self, rank: u32) -> Option<(NodeId, Vec<ChildIndex>)> {
+    pub(super) fn way(&self, rank: u32) -> Option<(NodeId, Vec<ChildIndex>)> {
         let leaf = self.leaves.get(rank as usize)?;
         let (mut node, mut way) = (leaf.node, vec![leaf.child]);
         let mut above = self.nodes.get(&node)?;
@@ -89,7 +89,7 @@ impl HostTrees {
 
 /// The fold of these members, whose ways down are the same as far as `depth`; `None` if no tree is
 /// like that.
-fn shape_of(ways: &[(usize, Vec<ChildIndex>)], depth: usize) -> Option<Shape> {
+pub(super) fn shape_of(ways: &[(usize, Vec<ChildIndex>)], depth: usize) -> Option<Shape> {
     if let [(member, _)] = ways {
         return Some(Shape::Member(*member));
     }
@@ -107,12 +107,12 @@ fn shape_of(ways: &[(usize, Vec<ChildIndex>)], depth: usize) -> Option<Shape> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use trib_messages::via::Via;
 
     use super::*;
 
-    fn trees(nodes: &[(u16, Option<(u16, u16)>)], leaves: &[(u16, u16)]) -> HostTrees {
+    pub(crate) fn trees(nodes: &[(u16, Option<(u16, u16)>)], leaves: &[(u16, u16)]) -> HostTrees {
         let parent = |parent: Option<(u16, u16)>| parent.map(|(node, child)| (NodeId(node), ChildIndex(child)));
         let attachment = |&(node, child): &(u16, u16)| Attachment {
             node: NodeId(node),

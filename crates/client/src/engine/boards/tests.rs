@@ -6,16 +6,32 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use trib_proto::Nanos;
 use trib_transport::memory::{Bell, BellAddress, Board};
-use trib_wire::body::Reason;
+use trib_wire::body::{Fault, Reason};
 use trib_wire::{Collective, DataType, RankList, ReduceOp, Signature, WireFormat};
 
-use super::cut::Cut;
+use super::cut::{Cut, View};
+use super::heads::Trunk;
 use super::running::Running;
 use super::shape::Shape;
 use crate::completion::Completion;
 use crate::error::Error;
 use crate::memory::{Input, Memory};
 use crate::operation;
+
+mod wide;
+
+/// The way between the hosts of a group that has one.
+struct Alone;
+
+impl Trunk for Alone {
+    fn post(&mut self, _: (u64, u16), _: Signature, _: Memory) -> Result<Arc<Completion>, Fault> {
+        unreachable!("a group of one host goes nowhere")
+    }
+
+    fn fault(&self) -> Fault {
+        unreachable!("a group of one host goes nowhere")
+    }
+}
 
 /// A group's members, each with its bell.
 struct Members {
@@ -64,54 +80,61 @@ impl Members {
 
     /// The same in a group of `size` members, of which the last may not be among these.
     fn post_to(&mut self, member: u32, size: u32, draw: Draw, turn: u64) -> Posted {
-        let signature = draw.signature();
-        let input = vector(&signature, size, member, turn);
-        let gotten = trib_proto::window::gotten(&signature, size, member);
-        let whole = Collective::Allgather == draw.collective || Collective::Bcast == draw.collective;
-        let len = (gotten.end - gotten.start) as usize * 8;
-        // In place the vector lies in the output, an allgather's block at its own offset.
-        let in_place = draw.in_place
-            && match draw.collective {
-                Collective::Bcast | Collective::Barrier => false,
-                Collective::Reduce => member == draw.root,
-                _ => true,
-            };
-        let mut output = vec![0xee; len.max(if in_place { input.len() } else { 0 })];
-        let given = match (in_place, draw.collective) {
-            (true, Collective::Allgather) => {
-                output[member as usize * input.len()..][..input.len()].copy_from_slice(&input);
-                Input::InPlace
-            }
-            (true, _) => {
-                output[..input.len()].copy_from_slice(&input);
-                Input::InPlace
-            }
-            (false, _) => Input::At(input.as_ptr()),
-        };
-        let memory = Memory::new(&signature, size, member, given, output.as_mut_ptr()).unwrap();
-        let completion = Arc::new(Completion::on_board(0, signature));
+        let (posted, memory, signature) = prepare((member, size), draw, turn, &self.shape);
         let (running, bell) = &mut self.all[member as usize];
-        running.post(signature, memory, completion.clone());
-        let _ = running.advance(bell);
-        let expected = (len > 0).then(|| {
-            let blocks: Vec<Vec<u8>> = (0..size).map(|other| vector(&signature, size, other, turn)).collect();
-            match draw.collective {
-                Collective::Allgather => blocks.concat(),
-                Collective::Bcast => blocks[draw.root as usize].clone(),
-                _ => {
-                    let from = gotten.start as usize * 8;
-                    fold_plainly(&self.shape, &blocks)[from..from + len].to_vec()
-                }
-            }
-        });
-        debug_assert!(!whole || expected.as_ref().is_none_or(|expected| expected.len() == len));
-        Posted { completion, output, expected, _input: input }
+        running.post(signature, memory, posted.completion.clone());
+        let _ = running.advance(bell, &mut Alone);
+        posted
     }
 
     fn go_on(&mut self, member: u32) -> Result<(), Reason> {
         let (running, bell) = &mut self.all[member as usize];
-        running.advance(bell).map(|_| ()).map_err(|broken| broken.fault.reason)
+        running.advance(bell, &mut Alone).map(|_| ()).map_err(|broken| broken.fault.reason)
     }
+}
+
+/// An operation of `member` of so many, which is to be posted, and its memory. The sum is that of
+/// the shape.
+fn prepare((member, size): (u32, u32), draw: Draw, turn: u64, shape: &Shape) -> (Posted, Memory, Signature) {
+    let signature = draw.signature();
+    let input = vector(&signature, size, member, turn);
+    let gotten = trib_proto::window::gotten(&signature, size, member);
+    let whole = Collective::Allgather == draw.collective || Collective::Bcast == draw.collective;
+    let len = (gotten.end - gotten.start) as usize * signature.dtype.size();
+    // In place the vector lies in the output, an allgather's block at its own offset.
+    let in_place = draw.in_place
+        && match draw.collective {
+            Collective::Bcast | Collective::Barrier => false,
+            Collective::Reduce => member == draw.root,
+            _ => true,
+        };
+    let mut output = vec![0xee; len.max(if in_place { input.len() } else { 0 })];
+    let given = match (in_place, draw.collective) {
+        (true, Collective::Allgather) => {
+            output[member as usize * input.len()..][..input.len()].copy_from_slice(&input);
+            Input::InPlace
+        }
+        (true, _) => {
+            output[..input.len()].copy_from_slice(&input);
+            Input::InPlace
+        }
+        (false, _) => Input::At(input.as_ptr()),
+    };
+    let memory = Memory::new(&signature, size, member, given, output.as_mut_ptr()).unwrap();
+    let completion = Arc::new(Completion::on_board(0, signature));
+    let expected = (len > 0).then(|| {
+        let blocks: Vec<Vec<u8>> = (0..size).map(|other| vector(&signature, size, other, turn)).collect();
+        match draw.collective {
+            Collective::Allgather => blocks.concat(),
+            Collective::Bcast => blocks[draw.root as usize].clone(),
+            _ => {
+                let from = gotten.start as usize * 8;
+                fold_plainly(shape, &blocks)[from..from + len].to_vec()
+            }
+        }
+    });
+    debug_assert!(!whole || expected.as_ref().is_none_or(|expected| expected.len() == len));
+    (Posted { completion, output, expected, _input: input }, memory, signature)
 }
 
 impl Draw {
@@ -238,7 +261,7 @@ fn members_that_disagree_hear_the_same_of_it() {
         .collect();
     for member in 0..3 {
         let (running, bell) = &mut members.all[member];
-        let fault = running.advance(bell).unwrap_err().fault;
+        let fault = running.advance(bell, &mut Alone).unwrap_err().fault;
         assert_eq!((fault.reason, fault.rank_a.0, fault.rank_b.0), (Reason::Mismatch, 10, 12), "member {member}");
         let (one, other) = fault.signatures.unwrap();
         assert_eq!((one.count, other.count), (9, 20_000));
@@ -326,7 +349,8 @@ fn a_member_that_stops_while_it_folds_is_waited_for_by_name() {
     let draw = Draw { collective: Collective::Allreduce, count: 8192, root: 0, in_place: false };
     // The third member gives, claims a portion and is not seen again.
     let signature = draw.signature();
-    let cut = Cut::new(signature, 3, 2, stopped.piece_len());
+    let view = View { members: 3, me: 2, root: None, is_wide: false };
+    let cut = Cut::new(signature, view, stopped.piece_len());
     let given = vector(&signature, 3, 2, 0);
     // SAFETY: there is room, the piece is shown next, and the vector is that long.
     unsafe { stopped.put(0, given.len(), 0, given.as_ptr(), given.len()) };

@@ -7,7 +7,7 @@ use trib_control::clock::span;
 use trib_messages::explanation::{ContextsPart, Explanation, FoldsPart, GroupPart, HostedPart, NodePart};
 use trib_wire::Directory as _;
 use trib_wire::RankList;
-use trib_wire::directory::group_words;
+use trib_wire::directory::{between_hosts, group_words};
 
 use super::naming::{Naming, listed, name, stream_cell};
 use super::{endings, head, lates};
@@ -33,9 +33,18 @@ pub(super) fn text(explanation: &Explanation, tag: u64, now_ms: u64) -> String {
         line(format_args!("\n{}, tag {tag}\n", capital(&group_words(called, members))));
         line(format_args!("{}", table(&own, &naming, job.lanes.len() > 1)));
         if own.iter().flat_map(|hosted| &hosted.part.groups).any(|group| group.board) {
-            line(format_args!(
-                "It works in the memory of its host: nodes have folded what founded that and nothing since, and its ranks say who is late."
-            ));
+            let between = between_hosts(called);
+            let between = between.as_str();
+            let is_wide = parts.iter().flat_map(|hosted| &hosted.part.groups).any(|group| group.name == between);
+            if is_wide {
+                line(format_args!(
+                    "It works in the memory of its hosts, whose ranks say who is late. One rank of each is in \"{between}\", which does the rest; nodes see no more of this group than what founded that, allgathers and reduce-scatters."
+                ));
+            } else {
+                line(format_args!(
+                    "It works in the memory of its host: nodes have folded what founded that and nothing since, and its ranks say who is late."
+                ));
+            }
         }
         let causes = causes(&own, &naming);
         for cause in &causes {
@@ -220,6 +229,10 @@ mod tests {
         assert!(told.contains("nothing") && told.contains("host memory") && !told.contains("folds   "), "{told}");
         let told = explained(vec![hosted("leaf0", 0, 0, vec![group(0, 4, false)])]);
         assert!(!told.contains("memory"), "{told}");
+        let own = GroupPart { board: true, name: "field".into(), ..group(0, 4, false) };
+        let heads = GroupPart { name: between_hosts("field").as_str().into(), ..group(1, 2, false) };
+        let told = explained(vec![hosted("rank 0 on h0", 0, 0, vec![own, heads])]);
+        assert!(told.contains("memory of its hosts") && told.contains("\"field between hosts\""), "{told}");
     }
 
     #[test]
