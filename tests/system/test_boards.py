@@ -69,5 +69,69 @@ class Boards(unittest.TestCase):
             self.assertEqual(result["descriptors"][0], result["descriptors"][1], "none is kept open")
 
 
+class WideBoards(unittest.TestCase):
+    """Groups of several hosts have a board on each. One rank of each host speaks for the others."""
+
+    #: One for each rank: the last is alone on its host.
+    HOSTS = ["h0"] * 3 + ["h1"] * 3 + ["h2"]
+    RANKS = 7
+    FIRST = (0, 3, 6)
+
+    def run_wide(self, worker, function, argument=None, **options):
+        return run(self.RANKS, worker, function, argument, hosts=self.HOSTS, **options)
+
+    def test_operations_of_all_kinds_are_right_however_many_are_under_way(self):
+        for counters in self.run_wide("boards_worker", "many_under_way", {"turns": 16, "counts": COUNTS}):
+            # Allgather and reduce-scatter go over the tree.
+            self.assertEqual(counters["operations_board"], 2 * 16 * 5)
+            self.assertGreaterEqual(counters["operations_llt"] + counters["operations_sat"], 2 * 16 * 2)
+
+    def test_only_the_first_rank_of_a_host_sends_what_is_on_its_board(self):
+        counts = self.run_wide("loop_worker", "loop", {"counts": [100_000], "iterations": 20})
+        sent = [counters["counters"]["operations_sat"] for counters in counts]
+        # A vector of 800,000 bytes has four pieces.
+        self.assertEqual([sent[rank] >= 20 * 4 for rank in range(self.RANKS)], [rank in self.FIRST for rank in range(self.RANKS)])
+        self.assertEqual({sent[rank] for rank in range(self.RANKS) if rank not in self.FIRST}, {0})
+
+    def test_one_rank_that_shares_no_memory_takes_all_to_the_tree(self):
+        apart = ["sh", "-c", '[ $TRIB_RANK != 4 ] || export TRIB_SHARED_MEMORY=off; exec "$@"', "sh"]
+        for counters in self.run_wide("boards_worker", "many_under_way", {"turns": 8, "counts": COUNTS}, through=apart):
+            self.assertEqual(counters["operations_board"], 0)
+
+    def test_who_computes_holds_nobody_up(self):
+        for result in self.run_wide("boards_worker", "computing", {"count": 300_000, "iterations": 3, "limit": 30}):
+            self.assertLess(max(result["took"]), 30)
+
+    def test_ranks_that_disagree_are_told_what_each_called(self):
+        # Two ranks of a host, of which the first or the other is the odd one, and a whole host.
+        for rank in (3, 4, 6):
+            for odd in (1, 100_000):
+                for result in self.run_wide("loop_worker", "disagree", {"rank": rank, "even": 7, "odd": odd}):
+                    self.assertEqual(result["status"], -6, result)
+                    self.assertRegex(result["text"], rf"ranks disagree about the operation: .*rank {rank} on h\d \(PID \d+\) called allreduce of {odd} float32")
+                    # The first that called something else, or one that speaks for its host.
+                    others = {3: "4", 4: "3", 6: "[03]"}[rank]
+                    self.assertRegex(result["text"], rf"rank {others} on h\d \(PID \d+\) called allreduce of 7 float32")
+                    self.assertEqual(result["group"][0], -6, result)
+
+    def test_hosts_that_disagree_are_named_where_no_node_has_seen_what_they_called(self):
+        for result in self.run_wide("loop_worker", "disagree", {"rank": 6, "even": 200_000, "odd": 100_000}):
+            self.assertEqual(result["status"], -6, result)
+            self.assertRegex(result["text"], r"ranks disagree about the operation: (rank [03] on h[01] .* and rank 6|rank 6 on h2 .* and rank [03]) on h")
+
+    def test_nobody_waits_for_a_rank_that_has_left(self):
+        # One that speaks for others, and one for which another speaks.
+        for rank in (3, 5, 6):
+            results = self.run_wide("boards_worker", "leaves", {"rank": rank, "count": 100_000})
+            for other in set(range(self.RANKS)) - {rank}:
+                self.assertEqual(results[other]["status"], -7, results)
+                self.assertRegex(results[other]["text"], f"rank {rank} .* left the group")
+
+    def test_who_waits_long_sleeps_and_is_woken(self):
+        for result in self.run_wide("boards_worker", "late_ones", {"turns": 8, "seconds": 0.5}):
+            self.assertLess(result["share"], 0.2)
+            self.assertLess(sorted(result["after"])[len(result["after"]) // 2], 1)
+
+
 if __name__ == "__main__":
     unittest.main()

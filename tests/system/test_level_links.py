@@ -47,7 +47,8 @@ def wanted(collective, hosts, members):
         host: {
             "allreduce": (1, 1),
             "reduce": (1, float(0 in here[host])),
-            "bcast": (float(0 in here[host]), float(here[host] != [0])),
+            # On the root's host the others take it from the root.
+            "bcast": (float(0 in here[host]), float(0 not in here[host])),
             "reduce_scatter": (1, part),
             "allgather": (part, 1),
         }[collective]
