@@ -40,8 +40,8 @@ pub(super) fn plan(world: &mut World, rng: &mut Rng) {
         let actor = if at < nodes { at } else { at - nodes + sites };
         world.pause(actor as usize, start, end);
     }
-    let (mut dead, mut stopped) = (Vec::new(), None);
-    hurt_nodes(world, &mut dead, rng);
+    let mut out = Out::default();
+    hurt_nodes(world, &mut out, rng);
     for _ in 0..options.partitions {
         part(world, rng);
     }
@@ -49,16 +49,14 @@ pub(super) fn plan(world: &mut World, rng: &mut Rng) {
     match options.trouble {
         Trouble::KillRank(orderly) => {
             let rank = rng.below(ranks) as u32;
-            if may_die(world, &mut dead, rank) {
+            if out.dies(world, rank) {
                 world.kill_rank(at, rank, orderly);
             }
         }
         Trouble::StopRank => {
             let rank = rng.below(ranks) as u32;
             let end = at + options.limits.dead_after + Nanos::from_millis(rng.between(2_000, 30_000));
-            // So long it hosts no node either, and others below that have to find one that does.
-            if may_die(world, &mut dead, rank) {
-                stopped = Some(dead.len() - 1);
+            if out.stops(world, rank) {
                 world.stop_rank(rank, at, end);
             }
         }
@@ -83,12 +81,9 @@ pub(super) fn plan(world: &mut World, rng: &mut Rng) {
         _ => {}
     }
     for _ in 0..options.leads_hurt {
-        hurt_lead(world, &mut dead, rng);
+        hurt_lead(world, &mut out, rng);
     }
-    if let Some(process) = stopped {
-        dead.remove(process);
-    }
-    world.doomed = dead;
+    world.doomed = out.dead;
 }
 
 /// Cuts the processes in two. Often those that may host the root are on both sides.
@@ -115,7 +110,7 @@ fn part(world: &mut World, rng: &mut Rng) {
 
 /// Kills processes that host nodes, stops them, and cuts ways, for longer than others wait. Those
 /// that come later often hit the recovery from those before.
-fn hurt_nodes(world: &mut World, dead: &mut Vec<usize>, rng: &mut Rng) {
+fn hurt_nodes(world: &mut World, out: &mut Out, rng: &mut Rng) {
     let options = world.environment.options.clone();
     let sites = world.environment.sites.clone();
     // Most programs are over within some tens of milliseconds.
@@ -130,13 +125,13 @@ fn hurt_nodes(world: &mut World, dead: &mut Vec<usize>, rng: &mut Rng) {
         let process = sites.process(site);
         let for_a_while = at + Nanos::from_micros(rng.scaled(100, 8_000_000));
         match (rng.below(10), sites.rank_of_process(process)) {
-            (0..5, Some(rank)) if may_die(world, dead, rank) => world.kill_rank(at, rank, rng.chance(850)),
+            (0..5, Some(rank)) if out.dies(world, rank) => world.kill_rank(at, rank, rng.chance(850)),
             (0..8, Some(_)) => world.pause(site, at, at + Nanos::from_millis(rng.scaled(1_000, LATE_MS_MAX))),
             (0..5, None) => {
-                dead.push(process);
-                let stays = goes_on(world, dead) && rng.chance(600);
+                out.dead.push(process);
+                let stays = out.leave_enough(world) && rng.chance(600);
                 if !stays {
-                    dead.pop();
+                    out.dead.pop();
                 }
                 let again = (!stays).then_some(for_a_while);
                 if at.0.is_multiple_of(3) {
@@ -162,7 +157,7 @@ fn hurt_nodes(world: &mut World, dead: &mut Vec<usize>, rng: &mut Rng) {
 }
 
 /// Does something to the process that hosts the node of a host.
-fn hurt_lead(world: &mut World, dead: &mut Vec<usize>, rng: &mut Rng) {
+fn hurt_lead(world: &mut World, out: &mut Out, rng: &mut Rng) {
     let hosts = hosts(world);
     if hosts.is_empty() {
         return;
@@ -175,10 +170,10 @@ fn hurt_lead(world: &mut World, dead: &mut Vec<usize>, rng: &mut Rng) {
     match rng.below(6) {
         0 => world.slow_down(lead, rng.scaled(4, 100)),
         1 => world.pause(actor, at, at + Nanos::from_millis(rng.scaled(1_000, LATE_MS_MAX))),
-        kind if may_die(world, dead, lead) => {
+        kind if out.dies(world, lead) => {
             world.kill_rank(at, lead, rng.chance(900));
             match kind {
-                2 if may_die(world, dead, second) => world.kill_rank(later, second, rng.chance(900)),
+                2 if out.dies(world, second) => world.kill_rank(later, second, rng.chance(900)),
                 3 => {
                     let nodes = world.environment.tree.nodes.len() as u64;
                     let node = rng.below(nodes) as usize;
@@ -205,14 +200,42 @@ fn hosts(world: &World) -> Vec<(Vec<u32>, Vec<u32>)> {
     nodes.iter().filter_map(host).collect()
 }
 
-/// Whether the job goes on for all others when a rank dies, too, which is among the dead then.
-fn may_die(world: &World, dead: &mut Vec<usize>, rank: u32) -> bool {
-    dead.push(world.environment.sites.processes() + rank as usize);
-    let may = goes_on(world, dead);
-    if !may {
-        dead.pop();
+/// The processes without which the job has to go on.
+#[derive(Default)]
+struct Out {
+    /// Those that will be killed for good.
+    dead: Vec<usize>,
+    /// That of the rank which stands still for longer than others wait for it, and then wakes.
+    stopped: Option<usize>,
+}
+
+impl Out {
+    /// Whether the job goes on for all others when a rank dies, too, which is among the dead then.
+    fn dies(&mut self, world: &World, rank: u32) -> bool {
+        self.dead.push(world.environment.sites.processes() + rank as usize);
+        let may = self.leave_enough(world);
+        if !may {
+            self.dead.pop();
+        }
+        may
     }
-    may
+
+    /// The same of a rank that stands still.
+    fn stops(&mut self, world: &World, rank: u32) -> bool {
+        self.stopped = Some(world.environment.sites.processes() + rank as usize);
+        let may = self.leave_enough(world);
+        if !may {
+            self.stopped = None;
+        }
+        may
+    }
+
+    /// Whether the job goes on without these processes: for the others while one stands still,
+    /// which hosts no node then, and for that one, too, when it has waked.
+    fn leave_enough(&self, world: &World) -> bool {
+        let still: Vec<usize> = self.dead.iter().copied().chain(self.stopped).collect();
+        goes_on(world, &still) && goes_on(world, &self.dead)
+    }
 }
 
 /// Whether every node below which a rank lives has a candidate that is none of these processes.
