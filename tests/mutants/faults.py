@@ -451,6 +451,11 @@ FAULTS = [
         tests="replay::",
     ),
     Fault(
+        "a rank asks about what it has given up before it asks about what it waits for",
+        [Edit(LEAF_LLT, "begun.find_map(missing).unwrap_or(self.heard.low())", "begun.find_map(missing).map_or(self.heard.low(), |seq| seq.min(self.heard.low()))")],
+        tests="replay::",
+    ),
+    Fault(
         "what was over before an epoch is not asked after",
         [Edit(CREATION, "let may_be_over = join.standing.resumed || self.identity.config.moves > 0;", "let may_be_over = join.standing.resumed;")],
     ),

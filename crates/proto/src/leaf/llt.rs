@@ -232,7 +232,10 @@ impl Datagrams {
         }
         operation.done += 1;
         let complete = operation.done == operation.pieces;
-        if self.got.insert(header.seq) {
+        let was_oldest = header.seq == self.oldest();
+        self.got.insert(header.seq);
+        self.heard.insert(header.seq);
+        if was_oldest {
             self.rearm(at.now, at.round_trip);
         }
         if complete && let Some(operation) = self.operations.remove(index) {
@@ -246,15 +249,26 @@ impl Datagrams {
 
     /// A result has come that nobody waits for. It may be of an operation that was given up.
     fn hear(&mut self, at: &At<'_, impl LeafOutput>, seq: u64) {
-        self.heard.unite(self.got);
-        if self.operations.is_empty() && seq < self.sent && self.heard.insert(seq) {
+        if seq >= self.sent || self.heard.contains(seq) || self.index_of(seq).is_some() {
+            return;
+        }
+        let was_oldest = seq == self.oldest();
+        self.heard.insert(seq);
+        if was_oldest {
             self.rearm(at.now, at.round_trip);
         }
     }
 
-    /// The oldest fragment about which this rank may ask.
+    /// The oldest fragment about which this rank may ask: one whose result it waits for, or else
+    /// one that it has given up. Of those that it gives up before it has sent them in this epoch no
+    /// result comes, and what has come of the others says nothing of what it waits for.
     fn oldest(&self) -> u64 {
-        self.got.low().max(self.heard.low())
+        let missing = |operation: &Operation| {
+            let mut sent = operation.base.max(self.got.low())..operation.end().min(self.sent);
+            sent.find(|seq| !self.got.contains(*seq))
+        };
+        let mut begun = self.operations.iter().take_while(|operation| operation.base < self.sent);
+        begun.find_map(missing).unwrap_or(self.heard.low())
     }
 
     /// Every rank has the results below this number. A rank that has sent fragment n has the result

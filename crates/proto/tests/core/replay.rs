@@ -87,6 +87,44 @@ fn what_was_given_up_is_not_asked_after_in_the_next_epoch() {
 }
 
 #[test]
+fn who_frees_a_group_that_is_replayed_asks_about_what_is_over_and_not_about_what_it_gave_up() {
+    for before_the_epoch in [true, false] {
+        let (mut leaf, group, first, _) = posted();
+        let post = Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Barrier, 0, 0) };
+        leaf.core.post(ms(0), group, &post, &mut leaf.memory).expect("the group is there");
+        let sent = leaf.memory.sent.last().expect("the second barrier was sent").header;
+        let result = Header { kind: Kind::Result, ..sent };
+        leaf.core.on_frame(ms(1), Path::Datagram, &result, Body::None, &mut leaf.memory);
+        assert_eq!(leaf.memory.done[&post.id], Ok(0..0), "only the result of the first is missing");
+        let next = Epoch(EPOCH.0 + 1);
+        leaf.core.on_link_down(&mut leaf.memory);
+        if before_the_epoch {
+            leaf.core.free_group(ms(1), group, &mut leaf.memory);
+        }
+        leaf.core.on_link_up(ms(2), next, &mut leaf.memory);
+        make(&mut leaf, ms(3), next);
+        let again = leaf.memory.sent.last().expect("others lack the second").header;
+        assert_eq!((again.kind, again.seq), (Kind::Contribution, 1));
+        if !before_the_epoch {
+            leaf.core.free_group(ms(3), group, &mut leaf.memory);
+        }
+        assert!(leaf.memory.done[&first].is_err());
+        assert_eq!(take(&mut leaf, Kind::Leave), None, "the second is not over elsewhere");
+        // The result is lost, and that of what was given up is not what is missing.
+        for _ in 0..3 {
+            let due = leaf.core.next_deadline();
+            leaf.core.on_timer(due, &mut leaf.memory);
+            assert_eq!(take(&mut leaf, Kind::Probe).map(|probe| probe.seq), Some(1));
+            let other = Header { kind: Kind::Result, seq: 0, op_seq: 1, ..again };
+            leaf.core.on_frame(due, Path::Datagram, &other, Body::None, &mut leaf.memory);
+        }
+        let result = Header { kind: Kind::Result, ..again };
+        leaf.core.on_frame(ms(900), Path::Datagram, &result, Body::None, &mut leaf.memory);
+        assert!(take(&mut leaf, Kind::Leave).is_some(), "it has done with the group");
+    }
+}
+
+#[test]
 fn a_group_that_fails_while_it_is_replayed_leaves_no_timer_behind() {
     let (mut leaf, group, id, sent) = posted();
     let result = Header { kind: Kind::Result, ..sent };
