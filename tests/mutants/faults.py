@@ -712,6 +712,16 @@ FAULTS = [
         tests="replay::",
     ),
     Fault(
+        "a rank that is refused takes it that all others hear of that, too",
+        [Edit(LEAF, "self.concluded.is_awaited() || !self.untold.is_empty()", "self.concluded.is_awaited()")],
+        tests="replay::",
+    ),
+    Fault(
+        "a rank takes the refusal of an earlier epoch for what all know",
+        [Edit(LEAF, "        self.untold.values_mut().for_each(|said| *said = false);\n", "")],
+        tests="replay::",
+    ),
+    Fault(
         "why a group has failed is forgotten with it",
         [Edit(LEAF, "        if self.edge.config.recovers {\n            self.concluded.add(", "        if self.edge.config.strict {\n            self.concluded.add(")],
         tests="replay::",

@@ -13,8 +13,8 @@ struct Ending {
     mark: Marks,
     /// What the node calls the group, which will say when all members have left it.
     name: Name,
-    /// Whether this rank stays for those that may ask. Of a creation that was refused nobody says
-    /// when all know.
+    /// Whether this rank stays for those that may ask, until all have left the group. Of one that
+    /// was refused the core itself knows whether all know (`LeafCore::confirm`).
     awaited: bool,
 }
 

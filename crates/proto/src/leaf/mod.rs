@@ -124,6 +124,9 @@ pub struct LeafCore {
     left_behind: BTreeMap<(GroupIndex, Generation), GroupId>,
     /// Groups that have failed and that the program has freed.
     concluded: Concluded,
+    /// Under `strict`: the groups that were refused after some rank was told of success, until all
+    /// members know that, and whether this rank has said in this epoch that it does.
+    untold: BTreeMap<GroupKey, bool>,
     /// The groups that may have a timer running, for a probe or a mark.
     armed: Vec<GroupId>,
     /// The groups that stream now.
@@ -160,6 +163,7 @@ impl LeafCore {
             by_index: Vec::new(),
             left_behind: BTreeMap::new(),
             concluded: Concluded::default(),
+            untold: BTreeMap::new(),
             armed: Vec::new(),
             streaming: Streaming::new(config.limits.flight),
             room: Room::new(config.memory),
@@ -375,6 +379,7 @@ impl LeafCore {
         self.by_index.clear();
         self.left_behind.clear();
         self.concluded.suspend();
+        self.untold.values_mut().for_each(|said| *said = false);
         for group in self.groups.values_mut() {
             group.suspend();
         }
@@ -393,6 +398,7 @@ impl LeafCore {
         self.link = None;
         self.lost = true;
         self.concluded = Concluded::default();
+        self.untold.clear();
         self.next_tick = Nanos::NEVER;
         let fault = self.edge.fault(Reason::NodeDead);
         self.joining.clear();
@@ -513,7 +519,7 @@ impl LeafCore {
 
     /// Whether this rank has to stay because others may ask it how a group has ended.
     pub fn may_be_asked(&self) -> bool {
-        self.concluded.is_awaited()
+        self.concluded.is_awaited() || !self.untold.is_empty()
     }
 
     fn beat(&mut self, now: Nanos, out: &mut impl LeafOutput) {
@@ -595,17 +601,42 @@ impl LeafCore {
     }
 
     fn on_refused(&mut self, key: &GroupKey, (fault, mark): (Fault, Marks), out: &mut impl LeafOutput) {
-        if self.edge.config.strict && !self.joining.contains_key(key) {
-            // This rank has answered for a group with which it has done, and now all know.
-            return self.concluded.is_known(key);
+        let strict = self.edge.config.strict;
+        if strict {
+            self.confirm(key, (fault, mark), out);
         }
-        let Some(id) = self.joining.remove(key) else { return out.note(Note::Violation) };
+        let Some(id) = self.joining.remove(key) else {
+            // Under `strict` this may be an answer to what the rank has said of a group with which
+            // it has done.
+            if !strict {
+                out.note(Note::Violation);
+            }
+            return;
+        };
         let Some(group) = self.groups.get_mut(&id) else { return };
         group.fail(fault, mark, out);
         if group.is_gone() {
             return self.remove(id);
         }
         self.count(id);
+    }
+
+    /// A group was refused under `strict`. If some rank was told of success, this one may be the
+    /// only one that hears of it now: another may have gone to the next epoch, and will ask there.
+    /// So each joins once more, to say that it knows. They are refused once more when all have done
+    /// so, and then none of them has to stay for the others.
+    fn confirm(&mut self, key: &GroupKey, (fault, mark): (Fault, Marks), out: &mut impl LeafOutput) {
+        let is_answer = self.untold.get(key).copied().unwrap_or(false);
+        if is_answer || mark == Marks::default() {
+            self.untold.remove(key);
+            return self.concluded.is_known(key);
+        }
+        self.untold.insert(key.clone(), true);
+        let standing = Standing { resumed: true, ..Standing::NEW };
+        let (key, nodes, name) = (key.clone(), RankList::EMPTY, GroupName::default());
+        let header = mark.said_by(self.edge.header(Kind::Join));
+        let body = Body::Join { key, fault: Some(fault), standing, nodes, name };
+        out.transmit(Path::Stream, &header, Payload::Body(&body));
     }
 
     /// The program has freed the group. What others may still need is kept until they have freed

@@ -172,9 +172,43 @@ fn who_has_freed_a_strict_group_that_failed_answers_with_its_last_word() {
     assert!(matches!(body, Body::Join { fault: Some(fault), .. } if fault == dead()), "{body:?}");
     assert_eq!(Marks::of(&header), Marks { fragments: 1, segments: 0 });
     assert!(leaf.core.may_be_asked(), "nobody knows yet whether the others have heard it");
-    let body = Body::Refused(first_group(), dead());
-    leaf.core.on_frame(ms(10), Path::Stream, &from_node(Kind::Refused, next), body, &mut leaf.memory);
+    refuse(&mut leaf, ms(10), next);
+    assert!(leaf.core.may_be_asked(), "they are told now, and that may be lost");
+    refuse(&mut leaf, ms(11), next);
     assert!(!leaf.core.may_be_asked());
+}
+
+/// The node refuses the first group, of which every member has the first result.
+fn refuse(leaf: &mut Leaf, now: Nanos, epoch: Epoch) {
+    let header = Header { mark: 1, ..from_node(Kind::Refused, epoch) };
+    leaf.core.on_frame(now, Path::Stream, &header, Body::Refused(first_group(), dead()), &mut leaf.memory);
+}
+
+#[test]
+fn who_hears_that_a_strict_group_is_refused_stays_until_all_have_said_that_they_know() {
+    let (mut leaf, group, id, sent) = posted_under(Recovery::Strict);
+    let result = Header { kind: Kind::Result, ..sent };
+    leaf.core.on_frame(ms(1), Path::Datagram, &result, Body::None, &mut leaf.memory);
+    for (start, freed) in [(10, false), (20, true), (30, true)] {
+        // The epoch before has ended before all had said so.
+        let epoch = Epoch(EPOCH.0 + start as u32);
+        leaf.core.on_link_down(&mut leaf.memory);
+        leaf.core.on_link_up(ms(start), epoch, &mut leaf.memory);
+        if freed {
+            answer(&mut leaf, epoch);
+        }
+        leaf.memory.sent.clear();
+        refuse(&mut leaf, ms(start + 1), epoch);
+        assert_eq!(leaf.memory.done[&id], Ok(0..0), "another rank has been told of success");
+        let said = leaf.memory.sent.pop().expect("it says that it knows");
+        let Body::Join { key, fault, standing, .. } = said.body else { panic!("it joins once more") };
+        assert_eq!((key, fault, standing.all_left), (first_group(), Some(dead()), false));
+        assert_eq!(Marks::of(&said.header), Marks { fragments: 1, segments: 0 });
+        leaf.core.free_group(ms(start + 2), group, &mut leaf.memory);
+        assert!(leaf.core.may_be_asked() && leaf.memory.sent.is_empty());
+    }
+    refuse(&mut leaf, ms(33), Epoch(EPOCH.0 + 30));
+    assert!(!leaf.core.may_be_asked() && leaf.memory.sent.is_empty(), "all know");
 }
 
 #[test]
