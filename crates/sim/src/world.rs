@@ -35,6 +35,7 @@ use crate::trace::Trace;
 use crate::verdict::Verdict;
 use crate::workload::Workload;
 use actor::{Actor, Input, Pause};
+use faults::Out;
 use leaving::Leaving;
 use setting::{fit, make_actors, make_cables, make_host};
 
@@ -54,8 +55,8 @@ pub struct World {
     leaves: Vec<Leaf>,
     /// The ranks that leave the job.
     leaving: Vec<Leaving>,
-    /// The processes that will be killed for good.
-    doomed: Vec<usize>,
+    /// The processes that are planned to be missing, for good or for long.
+    out: Out,
     pauses: Vec<Vec<Pause>>,
     work: Workload,
     /// When the last planned fault is over.
@@ -109,7 +110,7 @@ impl World {
             actors,
             leaves: Vec::new(),
             leaving: vec![Leaving::default(); work.scripts.len()],
-            doomed: Vec::new(),
+            out: Out::default(),
             work,
             calm_at: Nanos(0),
             done_at: None,

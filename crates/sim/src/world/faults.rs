@@ -83,7 +83,7 @@ pub(super) fn plan(world: &mut World, rng: &mut Rng) {
     for _ in 0..options.leads_hurt {
         hurt_lead(world, &mut out, rng);
     }
-    world.doomed = out.dead;
+    world.out = out;
 }
 
 /// Cuts the processes in two. Often those that may host the root are on both sides.
@@ -201,10 +201,10 @@ fn hosts(world: &World) -> Vec<(Vec<u32>, Vec<u32>)> {
 }
 
 /// The processes without which the job has to go on.
-#[derive(Default)]
-struct Out {
+#[derive(Clone, Default)]
+pub(super) struct Out {
     /// Those that will be killed for good.
-    dead: Vec<usize>,
+    pub(super) dead: Vec<usize>,
     /// That of the rank which stands still for longer than others wait for it, and then wakes.
     stopped: Option<usize>,
 }
@@ -232,14 +232,14 @@ impl Out {
 
     /// Whether the job goes on without these processes: for the others while one stands still,
     /// which hosts no node then, and for that one, too, when it has waked.
-    fn leave_enough(&self, world: &World) -> bool {
+    pub(super) fn leave_enough(&self, world: &World) -> bool {
         let still: Vec<usize> = self.dead.iter().copied().chain(self.stopped).collect();
         goes_on(world, &still) && goes_on(world, &self.dead)
     }
 }
 
 /// Whether every node below which a rank lives has a candidate that is none of these processes.
-pub(super) fn goes_on(world: &World, dead: &[usize]) -> bool {
+fn goes_on(world: &World, dead: &[usize]) -> bool {
     let Environment { sites, tree, .. } = &world.environment;
     let is_empty =
         |node: usize| tree.nodes[node].ranks.iter().all(|rank| dead.contains(&(sites.processes() + *rank as usize)));

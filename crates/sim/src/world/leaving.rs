@@ -3,7 +3,7 @@
 
 use trib_proto::Nanos;
 
-use super::{World, faults};
+use super::World;
 use crate::environment::{Close, Event};
 
 /// How far a rank is on its way out.
@@ -66,15 +66,16 @@ impl World {
 
     /// Whether every node that others need has a process without this rank's. The nodes of a host
     /// cannot go on without one, and nothing in the protocol says to a rank that it is the last.
+    /// One that stands still is no such process: before it wakes, others take those below for dead.
     fn is_free_to_leave(&self, rank: usize) -> bool {
         let processes = self.environment.sites.processes();
         let is_out = |other: usize| {
             let actor = self.environment.actor_of(other as u32);
             other == rank || self.actors[actor].dead
         };
-        let out = (0..self.leaves.len()).filter(|other| is_out(*other)).map(|other| processes + other);
-        let out: Vec<usize> = out.chain(self.doomed.iter().copied()).collect();
-        faults::goes_on(self, &out)
+        let mut out = self.out.clone();
+        out.dead.extend((0..self.leaves.len()).filter(|other| is_out(*other)).map(|other| processes + other));
+        out.leave_enough(self)
     }
 
     /// For how long a rank stays at most for others that may ask how a group has ended.
