@@ -112,6 +112,23 @@ def leaves(argument):
     return {"status": 0, "text": "no error"}
 
 
+def other_call(argument):
+    """One rank gathers while the others sum. Returns the error."""
+    context = native.Context()
+    group = context.group()
+    group.barrier().wait()
+    mine = np.ones(argument["count"], np.float32)
+    try:
+        if context.rank == argument["rank"]:
+            group.allgather(mine, np.empty(context.size * mine.size, np.float32), mine.nbytes).wait(30_000)
+        else:
+            group.allreduce(mine, np.empty_like(mine), "float32", "sum").wait(30_000)
+    except native.Failed as failed:
+        context.finalize()
+        return {"status": failed.status, "text": failed.text}
+    return {"status": 0, "text": "no error"}
+
+
 def late_ones(argument):
     """Ranks are late in turn, by so long that the others sleep. Returns how much of a processor
     these took, and how long after the late rank's call the slowest had its result."""

@@ -114,6 +114,14 @@ class WideBoards(unittest.TestCase):
                     self.assertRegex(result["text"], rf"rank {others} on h\d \(PID \d+\) called allreduce of 7 float32")
                     self.assertEqual(result["group"][0], -6, result)
 
+    def test_a_call_that_goes_over_the_tree_beside_one_over_the_boards_is_found(self):
+        # Rank 4 beside others of its host, and a host against the others.
+        for rank in (4, 6):
+            for result in self.run_wide("boards_worker", "other_call", {"rank": rank, "count": 7}):
+                self.assertEqual(result["status"], -6, result)
+                self.assertRegex(result["text"], rf"rank {rank} on h\d \(PID \d+\) called allgather of blocks of 28 bytes")
+                self.assertRegex(result["text"], r"rank [03] on h\d \(PID \d+\) called allreduce of 7 float32")
+
     def test_hosts_that_disagree_are_named_where_no_node_has_seen_what_they_called(self):
         for result in self.run_wide("loop_worker", "disagree", {"rank": 6, "even": 200_000, "odd": 100_000}):
             self.assertEqual(result["status"], -6, result)

@@ -173,7 +173,12 @@ impl Engine {
     /// Whether a lane or a board needs progress even while the application makes no call.
     #[inline]
     pub(super) fn is_busy(&self) -> bool {
-        self.boards.is_busy() || self.lanes.iter().any(|lane| lane.is_busy())
+        self.boards.is_busy() || self.lanes_are_busy()
+    }
+
+    /// Whether a lane does.
+    pub(super) fn lanes_are_busy(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.is_busy())
     }
 
     /// Whether the node of a lane may ask for a lease back that no operation uses.

@@ -97,8 +97,9 @@ pub(crate) struct Engine {
     boards: Boards,
     clock: Clock,
     patience: Patience,
-    /// The same for operations over boards.
+    /// The same for operations over boards, and over those that go beyond the host.
     board_patience: Patience,
+    wide_patience: Patience,
     stare: Stare,
     /// What a visit to the caller's progress function costs that finds nothing.
     visit_meter: Meter,
@@ -296,6 +297,7 @@ impl Engine {
             clock: Clock::start(),
             patience: Patience::new(wait::YIELDS),
             board_patience: Patience::new(wait::YIELDS),
+            wide_patience: Patience::new(wait::YIELDS),
             stare: Stare::default(),
             visit_meter: Meter::default(),
             waiters: 0,
@@ -362,6 +364,9 @@ impl Engine {
                 let posted = lane.post(now, None, signature, operation);
                 // The core has forgotten a group that was left; the group says why it fails.
                 posted.map_err(|error| group.error().cloned().unwrap_or(error))?;
+                if group.board().is_some() {
+                    self.boards.note(group, (now, lane), signature);
+                }
                 Ok(completion)
             }
             (_, posting) => self.post_on_lanes(now, lanes, group, posting),
@@ -378,9 +383,14 @@ impl Engine {
         self.boards.progress(now, &mut self.lanes[0], ready.bell());
     }
 
-    /// Goes on with the group of this index among those that have boards.
-    fn advance_board(&mut self, at: usize, now: Nanos) {
-        self.boards.advance(at, now, &mut self.lanes[0]);
+    fn patience_at_board(&mut self, is_wide: bool) -> &mut Patience {
+        if is_wide { &mut self.wide_patience } else { &mut self.board_patience }
+    }
+
+    /// Goes on with the groups that have boards.
+    fn advance_boards(&mut self) {
+        let now = self.lately();
+        self.boards.progress(now, &mut self.lanes[0], false);
     }
 
     /// Lets timers act.

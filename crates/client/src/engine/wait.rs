@@ -15,7 +15,7 @@ use trib_waiting::{Pause, Rounds, Visits, Yields};
 use trib_wire::{Directory, RankList};
 
 use super::looking::Looking;
-use super::poll::sleep;
+use super::poll::{Ready, sleep};
 use super::{Engine, Shared};
 use crate::completion::Completion;
 use crate::error::Error;
@@ -85,6 +85,8 @@ impl Shared {
             if has_come {
                 looking.take(&mut engine, || !completion.is_done());
                 engine.flush();
+                // It may be an answer for which others wait at a board.
+                engine.advance_boards();
                 self.announce(&mut engine);
             }
         }
@@ -107,9 +109,12 @@ impl Shared {
         if engine.boards.is_crowded(at) {
             processors::leave_current();
         }
-        let is_roomy = engine.boards.is_roomy(at);
+        // What goes beyond the host takes longer than a thread stares, and teaches nothing about
+        // what does not.
+        let is_wide = engine.boards.is_wide(at);
+        let is_roomy = engine.boards.is_roomy(at) && !is_wide;
         let began = engine.clock.last_reading();
-        let Some(mut turns) = engine.board_patience.begin(began) else { return Ok(engine) };
+        let Some(mut turns) = engine.patience_at_board(is_wide).begin(began) else { return Ok(engine) };
         // It is only needed by who speaks for the members of its host.
         let mut looking: Option<Looking> = None;
         while !completion.is_done() && turns.goes_on() {
@@ -141,16 +146,23 @@ impl Shared {
                     looking.take(&mut engine, || true);
                     engine.flush();
                 }
-                let now = engine.lately();
-                engine.advance_board(at, now);
+                engine.advance_boards();
                 self.announce(&mut engine);
             }
         }
         if let Some(looking) = looking {
             looking.end(&mut engine);
         }
-        engine.board_patience.end(&turns, completion.is_done());
-        engine.tend();
+        if turns.last_look() != began {
+            engine.patience_at_board(is_wide).end(&turns, completion.is_done());
+        }
+        // A program may do nothing but this, while others wait for what comes on a lane.
+        if engine.lanes_are_busy() {
+            engine.progress(Ready::ALL);
+            self.announce(&mut engine);
+        } else {
+            engine.tend();
+        }
         Ok(engine)
     }
 

@@ -36,8 +36,6 @@ pub(super) struct Cut {
     stride: u64,
     /// How many pieces there are, at least one.
     pieces: u64,
-    /// The bytes that a piece may have.
-    most: u64,
 }
 
 /// Whose contributions a member needs before it can take a piece.
@@ -59,6 +57,8 @@ impl Cut {
             _ => 1,
         };
         let elements = match signature.collective {
+            // They go another way, and are only shown.
+            Collective::ReduceScatter | Collective::Allgather if view.is_wide => 0,
             Collective::ReduceScatter | Collective::Allgather => signature.count,
             _ => window::vector_elements(&signature, view.members).unwrap_or(0),
         };
@@ -66,15 +66,15 @@ impl Cut {
         // Pieces of one length leave no short one at the end, which would be waited for as well.
         let stride = elements.div_ceil(elements.div_ceil(most).max(1)).max(1);
         let pieces = elements.div_ceil(stride).max(1);
-        Cut { signature, view, elements, stride, pieces, most: piece_len as u64 }
+        Cut { signature, view, elements, stride, pieces }
     }
 
-    /// Whether what a node has compared is a whole call, and not a piece of one: those have more
-    /// than half of the bytes that a piece may have. Of an operation with a root it has seen the
-    /// root's host.
-    pub(super) fn is_whole(&self, seen: &Signature) -> bool {
-        let is_short = seen.count.saturating_mul(2 * seen.dtype.size() as u64) <= self.most;
-        is_short && !matches!(seen.collective, Collective::Reduce | Collective::Bcast)
+    /// Whether a node that compares what the heads call has seen a piece of this call, as far as
+    /// that can be told without its root.
+    pub(super) fn has_piece(&self, seen: &Signature) -> bool {
+        let Signature { collective, dtype, op, .. } = self.signature;
+        let lens = [0, self.pieces - 1].map(|piece| self.elements_of(piece)).map(|range| range.end - range.start);
+        (collective, dtype, op) == (seen.collective, seen.dtype, seen.op) && lens.contains(&seen.count)
     }
 
     /// How many pieces there are, at least one.
@@ -153,6 +153,7 @@ impl Cut {
         }
         match (self.signature.collective, self.source()) {
             (Collective::Reduce | Collective::Bcast, _) if !self.gets() => Need::Nobody,
+            (Collective::Allgather | Collective::ReduceScatter, _) if self.view.is_wide => Need::Nobody,
             (Collective::Bcast, Some(root)) => Need::Root(root),
             _ if self.view.is_wide => Need::Answer,
             _ => Need::All,
@@ -270,6 +271,8 @@ mod tests {
         assert_eq!(needs(Collective::Reduce, None), [Answer, Nobody, Nobody]);
         assert_eq!(needs(Collective::Bcast, Some(1)), [Answer, Nobody, Root(1)]);
         assert_eq!(needs(Collective::Bcast, None), [Answer; 3]);
+        assert_eq!(needs(Collective::Allgather, None), [Answer, Nobody, Nobody], "it goes another way");
+        assert_eq!(cut(Collective::ReduceScatter, 1, None).given_bytes(0), 0);
         let bcast = cut(Collective::Bcast, 2, Some(1));
         assert!(bcast.gives() && bcast.given(0).next().is_none(), "all show what they have called");
         assert!(cut(Collective::Allreduce, 0, None).portions(0) > 0);

@@ -44,8 +44,6 @@ pub(super) struct Founding {
     name: GroupName,
     plan: Plan,
     seat: Seat,
-    /// The group of the heads, if this member is one.
-    heads: Option<(GroupId, Arc<GroupState>)>,
     step: Step,
 }
 
@@ -54,8 +52,8 @@ enum Step {
     Telling(Exchange, Token),
     /// The board is to be sent, or to come.
     Meeting(Meeting),
-    /// The group of the heads is made.
-    Joining(Option<Board>, Companions),
+    /// The group of the heads is made, if this member is one.
+    Joining(Option<Arc<GroupState>>, Option<Board>, Companions),
     Agreeing(Exchange, Option<Board>, Companions),
 }
 
@@ -81,8 +79,8 @@ struct Meeting {
 pub(super) enum Verdict {
     /// It is not decided yet.
     Open(Box<Founding>),
-    /// All members have a board. A head has the group of the heads, too.
-    Board(Box<Running>, Option<GroupId>),
+    /// All members have a board.
+    Board(Box<Running>),
     /// The group's operations go over the tree.
     Tree,
 }
@@ -125,7 +123,7 @@ impl Founding {
         seat: Seat,
     ) -> Founding {
         let (me, name) = (state.rank, state.name().clone());
-        Founding { group, members, me, tag, name, plan, seat, heads: None, step: Step::Begin }
+        Founding { group, members, me, tag, name, plan, seat, step: Step::Begin }
     }
 
     /// How many members the board has.
@@ -136,11 +134,6 @@ impl Founding {
         }
     }
 
-    /// The group of the heads, if this member has begun to make it.
-    pub(super) fn heads(&self) -> Option<GroupId> {
-        self.heads.as_ref().map(|heads| heads.0)
-    }
-
     /// The members that are to have this member's board, by their positions in the group.
     fn local(&self) -> Vec<u32> {
         match &self.plan.reach {
@@ -149,11 +142,13 @@ impl Founding {
         }
     }
 
-    /// Goes on as far as it can. `bell` is none if this member cannot share memory.
+    /// Goes on as far as it can. `heads` is the group of the heads, if this member has begun to
+    /// make it. `bell` is none if this member cannot share memory.
     pub(super) fn advance(
         mut self: Box<Self>,
         now: Nanos,
         lane: &mut Lane,
+        heads: &mut Option<GroupId>,
         bell: Option<&Bell>,
         arrivals: &mut Arrivals,
     ) -> Result<Verdict, Error> {
@@ -180,23 +175,28 @@ impl Founding {
                         return Ok(Verdict::Open(self));
                     };
                     // Also a head that has no board: the others cannot make the group without it.
-                    if let Reach::Hosts(span) = &self.plan.reach
-                        && meeting.me == 0
-                    {
-                        self.heads = begin_heads(now, lane, span, (&self.members, self.tag), &self.name);
-                    }
-                    Step::Joining(board, meeting.companions)
+                    let made = match &self.plan.reach {
+                        Reach::Hosts(span) if meeting.me == 0 => {
+                            begin_heads(now, lane, span, (&self.members, self.tag), &self.name)
+                        }
+                        _ => None,
+                    };
+                    let (id, state) = made.unzip();
+                    *heads = id;
+                    Step::Joining(state, board, meeting.companions)
                 }
-                Step::Joining(board, companions) => {
-                    let outcome = self.heads.as_ref().map(|(_, state)| state.ready.outcome());
-                    if let Some(None) = outcome {
-                        self.step = Step::Joining(board, companions);
-                        return Ok(Verdict::Open(self));
-                    }
-                    let needs =
-                        matches!(self.plan.reach, Reach::Hosts(_)) && board.as_ref().is_some_and(|b| b.me() == 0);
-                    let has = board.is_some() && (!needs || matches!(outcome, Some(Some(Ok(())))));
-                    let exchange = self.agree(now, lane, has)?;
+                Step::Joining(state, board, companions) => {
+                    let is_made = match (state.as_ref().map(|state| state.ready.outcome()), &self.plan.reach) {
+                        (Some(None), _) => {
+                            self.step = Step::Joining(state, board, companions);
+                            return Ok(Verdict::Open(self));
+                        }
+                        (Some(Some(outcome)), _) => outcome.is_ok(),
+                        // A head needs it.
+                        (None, Reach::Hosts(_)) => board.as_ref().is_some_and(|board| board.me() > 0),
+                        (None, Reach::Host(_)) => true,
+                    };
+                    let exchange = self.agree(now, lane, board.is_some() && is_made)?;
                     Step::Agreeing(exchange, board, companions)
                 }
                 Step::Agreeing(exchange, board, companions) => {
@@ -204,14 +204,10 @@ impl Founding {
                         self.step = Step::Agreeing(exchange, board, companions);
                         return Ok(Verdict::Open(self));
                     };
-                    let Some(board) = board.filter(|_| bytes == [1]) else {
-                        if let Some((heads, _)) = self.heads {
-                            lane.free_group(now, heads);
-                        }
-                        return Ok(Verdict::Tree);
-                    };
-                    let heads = self.heads();
-                    return Ok(Verdict::Board(Box::new(self.run(board, companions)), heads));
+                    return Ok(match board.filter(|_| bytes == [1]) {
+                        Some(board) => Verdict::Board(Box::new(self.run(board, companions))),
+                        None => Verdict::Tree,
+                    });
                 }
             };
         }

@@ -35,6 +35,14 @@ pub(super) trait Trunk {
     fn fault(&self) -> Fault;
 }
 
+/// Who a head is, and what it has called, for what it tells of hosts that disagree.
+pub(super) struct Own<'a> {
+    pub(super) me: Rank,
+    pub(super) span: &'a Span,
+    /// The call under way that has such a piece, if there is one alone.
+    pub(super) calls: &'a dyn Fn(&Signature) -> Option<Signature>,
+}
+
 /// The pieces of a wide group that are on their way between the hosts.
 #[derive(Default)]
 pub(super) struct Heads {
@@ -75,29 +83,38 @@ impl Heads {
 
     /// Sends the next piece up, which all here have given and, if it has portions, folded. If it
     /// has none, it lies folded where its answer comes to.
-    pub(super) fn send(&mut self, piece: &Piece<'_>, span: &Span, trunk: &mut dyn Trunk) -> Result<(), Fault> {
+    pub(super) fn send(&mut self, piece: &Piece<'_>, own: &Own<'_>, trunk: &mut dyn Trunk) -> Result<(), Fault> {
         let Piece { board, cut, number, index, .. } = *piece;
-        let (signature, memory) = operation(board, cut, (number, index), span);
-        self.flights.push_back(trunk.post((number + 1, mark(cut, index)), signature, memory)?);
-        self.up += 1;
-        Ok(())
+        let (signature, memory) = operation(board, cut, (number, index), own.span);
+        match trunk.post((number + 1, mark(cut, index)), signature, memory) {
+            Ok(flight) => {
+                self.flights.push_back(flight);
+                self.up += 1;
+                Ok(())
+            }
+            Err(fault) => self.tell(fault, own),
+        }
     }
 
-    /// The piece whose answer has come next, if one has. `me` and `cut` are this rank and what it
-    /// has called, for an error.
-    pub(super) fn land(&mut self, me: Rank, cut: &Cut, trunk: &mut dyn Trunk) -> Result<Option<u64>, Fault> {
-        let Some(outcome) = self.first().and_then(|flight| flight.outcome()) else { return Ok(None) };
-        if outcome.is_err() && !self.leaves_it {
-            let told = told(trunk.fault(), me, cut);
-            self.leaves_it = told.is_none();
-            return told.map_or(Ok(None), Err);
-        }
+    /// The piece whose answer has come next, if one has.
+    pub(super) fn land(&mut self, own: &Own<'_>, trunk: &mut dyn Trunk) -> Result<Option<u64>, Fault> {
         if self.leaves_it {
             return Ok(None);
+        }
+        let Some(outcome) = self.first().and_then(|flight| flight.outcome()) else { return Ok(None) };
+        if outcome.is_err() {
+            return self.tell(trunk.fault(), own).map(|()| None);
         }
         self.flights.pop_front();
         self.answered += 1;
         Ok(Some(self.answered - 1))
+    }
+
+    /// The group of the heads has failed: all members are to be told, by this head or another.
+    fn tell(&mut self, fault: Fault, own: &Own<'_>) -> Result<(), Fault> {
+        let told = told(fault, own);
+        self.leaves_it = told.is_none();
+        told.map_or(Ok(()), Err)
     }
 }
 
@@ -111,6 +128,10 @@ fn operation(board: &Board, cut: &Cut, (number, index): (u64, u64), span: &Span)
     let answer = board.answer_at(number, len);
     let (input, output) = match (cut.signature.collective, cut.source()) {
         (Collective::Barrier, _) => return (signature, Memory::none()),
+        // These go another way. Here they only show that they are what was called.
+        (Collective::Allgather | Collective::ReduceScatter, _) => {
+            return (Signature { root: 0, count: 0, ..signature }, Memory::none());
+        }
         (Collective::Bcast, Some(root)) => (Input::At(board.given_at(number, root, len)), std::ptr::null_mut()),
         (Collective::Bcast, None) => (Input::At(std::ptr::null()), answer),
         (Collective::Reduce, _) if root_host != span.home() => (Input::At(answer), std::ptr::null_mut()),
@@ -128,31 +149,42 @@ fn mark(cut: &Cut, index: u64) -> u16 {
     hasher.finish() as u16
 }
 
-/// The fault of the group of the heads, as all members are told it by the head `me`, which has
-/// called this; `None` if another head can tell it better. Nodes have seen pieces.
-fn told(fault: Fault, me: Rank, cut: &Cut) -> Option<Fault> {
+/// The fault of the group of the heads, as a head tells it to all members; `None` if another head
+/// can tell it better. Nodes have seen pieces. Of the two heads that a node names, the same sees
+/// that it is to tell it as the other sees that it need not.
+fn told(fault: Fault, own: &Own<'_>) -> Option<Fault> {
     let Fault { reason: Reason::Mismatch, rank_a, rank_b, signatures: Some((a, b)), .. } = fault else {
         return Some(fault);
     };
-    let (other, signatures) = match me {
-        me if me == rank_a => (b, (cut.signature, b)),
-        me if me == rank_b => (a, (a, cut.signature)),
-        // Those two tell it.
-        _ => return None,
-    };
-    match (cut.is_whole(&other), cut.is_whole(&cut.signature)) {
-        (true, _) => Some(Fault { signatures: Some(signatures), ..fault }),
-        // The other one sees all of it.
-        (false, true) => None,
-        (false, false) => Some(Fault { signatures: None, ..fault }),
+    let is_first = own.me == rank_a;
+    if !is_first && own.me != rank_b {
+        return None;
     }
+    let (mine, theirs) = if is_first { (a, b) } else { (b, a) };
+    let is_whole = |seen: &Signature| is_whole(seen, own.span.piece_len());
+    if is_whole(&mine) && !is_whole(&theirs) {
+        return None;
+    }
+    let mine = if is_whole(&mine) { Some(mine) } else { (own.calls)(&mine) };
+    let both = mine.zip(Some(theirs).filter(is_whole));
+    let signatures = both.map(|(mine, theirs)| if is_first { (mine, theirs) } else { (theirs, mine) });
+    Some(Fault { signatures, ..fault })
+}
+
+/// Whether what a node has compared is a whole call, and not a piece of one: those have more than
+/// half of the bytes that a piece may have. Of an operation with a root it has seen the root's
+/// host, and of one that goes another way nothing but its kind.
+fn is_whole(seen: &Signature, piece_len: usize) -> bool {
+    let is_short = seen.count.saturating_mul(2 * seen.dtype.size() as u64) <= piece_len as u64;
+    is_short && matches!(seen.collective, Collective::Allreduce | Collective::Barrier)
 }
 
 #[cfg(test)]
 mod tests {
-    use trib_wire::{DataType, NodeId, ReduceOp, WireFormat};
+    use trib_wire::{DataType, NodeId, RankList, ReduceOp, WireFormat};
 
     use super::super::cut::View;
+    use super::super::shape::tests::trees;
     use super::*;
 
     fn call(collective: Collective, count: u64, root: u32) -> Signature {
@@ -160,42 +192,59 @@ mod tests {
     }
 
     fn cut(signature: Signature) -> Cut {
-        Cut::new(signature, View { members: 2, me: 0, root: None, is_wide: true }, 4096)
+        Cut::new(signature, View { members: 2, me: 0, root: None, is_wide: true }, piece_len())
+    }
+
+    /// Two hosts of two ranks.
+    fn span() -> Span {
+        let trees = trees(&[(1, Some((0, 0))), (2, Some((0, 1)))], &[(1, 0), (1, 1), (2, 0), (2, 1)]);
+        Span::of(&trees, &RankList::world(4), 0).unwrap()
+    }
+
+    fn piece_len() -> usize {
+        span().piece_len()
     }
 
     /// What the heads 3 and 8 tell if these are what they have called.
     fn told_by_both(one: Signature, other: Signature) -> [Option<Fault>; 2] {
-        let piece = |signature: Signature| {
-            let count = cut(signature).in_block(0, 0).end;
-            Signature { count, ..signature }
+        let seen = |signature: Signature| {
+            let (board, _) = Board::create(2).unwrap();
+            operation(&board, &cut(signature), (0, 0), &span()).0
         };
-        let signatures = Some((piece(one), piece(other)));
+        let signatures = Some((seen(one), seen(other)));
         let fault = Fault { reason: Reason::Mismatch, node: NodeId(0), rank_a: Rank(3), rank_b: Rank(8), signatures };
-        assert_eq!(told(fault, Rank(5), &cut(one)), None, "a third head leaves it to them");
-        [told(fault, Rank(3), &cut(one)), told(fault, Rank(8), &cut(other))]
+        let told = |me: u32, call: Signature| {
+            let calls = |piece: &Signature| Some(call).filter(|_| cut(call).has_piece(piece));
+            told(fault, &Own { me: Rank(me), span: &span(), calls: &calls })
+        };
+        assert_eq!(told(5, one), None, "a third head leaves it to them");
+        let said = [told(3, one), told(8, other)];
+        assert!(said.iter().any(Option::is_some), "one of them tells it");
+        said
     }
 
     #[test]
     fn who_sees_both_calls_whole_tells_them() {
-        let (short, long, longer) = [7, 5000, 9000].map(|count| call(Collective::Allreduce, count, 0)).into();
+        let [short, long, longer] = [7, 50_000, 90_000].map(|count| call(Collective::Allreduce, count, 0));
         let signatures = |told: &Option<Fault>| told.as_ref().map(|fault| fault.signatures);
-        let said = told_by_both(short, long);
-        assert_eq!(said.each_ref().map(signatures), [None, Some(Some((short, long)))]);
-        let said = told_by_both(long, short);
-        assert_eq!(said.each_ref().map(signatures), [Some(Some((long, short))), None]);
-        let said = told_by_both(long, longer);
-        assert_eq!(said.each_ref().map(signatures), [Some(None); 2], "neither sees the other's");
-        let (one, other) = (call(Collective::Bcast, 7, 0), call(Collective::Bcast, 7, 1));
-        assert_eq!(told_by_both(one, other).each_ref().map(signatures), [Some(None); 2], "they see hosts for roots");
-        let died = Fault { reason: Reason::MemberDead, ..told_by_both(long, longer)[0].unwrap() };
-        assert_eq!(told(died, Rank(5), &cut(short)), Some(died));
+        let said = |one, other| told_by_both(one, other).each_ref().map(signatures);
+        assert_eq!(said(short, long), [None, Some(Some((short, long)))]);
+        assert_eq!(said(long, short), [Some(Some((long, short))), None]);
+        assert_eq!(said(long, longer), [Some(None); 2], "neither sees the other's");
+        let [one, other] = [0, 2].map(|root| call(Collective::Bcast, 7, root));
+        assert_eq!(said(one, other), [Some(None); 2], "they see hosts for roots");
+        let gather = call(Collective::Allgather, 7, 0);
+        assert_eq!(said(gather, short), [Some(Some((gather, short))), None], "what goes another way is known here");
+        assert_eq!(said(gather, long), [Some(None); 2]);
     }
 
     #[test]
     fn pieces_of_other_calls_have_other_marks() {
         let marks =
             |signature| (0..cut(signature).pieces()).map(|index| mark(&cut(signature), index)).collect::<Vec<_>>();
-        let (whole, half) = (marks(call(Collective::Allreduce, 1024, 0)), marks(call(Collective::Allreduce, 512, 0)));
+        let most = piece_len() as u64 / 8;
+        let (whole, half) =
+            (marks(call(Collective::Allreduce, 2 * most, 0)), marks(call(Collective::Allreduce, most, 0)));
         assert_eq!((whole.len(), half.len()), (2, 1));
         assert_ne!(whole[0], half[0], "pieces of the same length");
         assert_ne!(whole[0], whole[1]);

@@ -247,6 +247,19 @@ impl Boards {
         Ok(completion)
     }
 
+    /// An operation of this group has been posted on its lane. Those that share a board with this
+    /// rank and call something else would not hear of it there.
+    pub(super) fn note(&mut self, state: &GroupState, (now, lane): (Nanos, &mut Lane), signature: Signature) {
+        let Some(at) = self.index_of(state) else { return };
+        if let Some(Some(Group { way: Way::Board(running), .. })) = self.groups.get_mut(at) {
+            running.note(signature);
+            if !self.active.contains(&at) {
+                self.active.push(at);
+            }
+            self.advance(at, now, lane);
+        }
+    }
+
     /// Does a short operation of a group that `takes` it, whose caller waits for it. `Err` has the
     /// memory of one that is to be posted; `Ok(None)`: it is over already.
     pub(super) fn run(
@@ -357,7 +370,11 @@ impl Boards {
             return self.end(at, &error, now, lane);
         }
         match &mut group.way {
-            Way::Founding(..) => self.found(at, now, lane),
+            Way::Founding(..) => {
+                self.found(at, now, lane);
+                // It may have posted, joined or left something.
+                lane.flush(now);
+            }
             Way::Board(running) => {
                 let Some(bell) = &self.bell else { return };
                 let mut trunk = OverLane { lane, now, heads: group.heads, posted: false };
@@ -386,20 +403,21 @@ impl Boards {
         let Some(group) = self.groups[at].as_mut() else { return };
         let Way::Founding(founding, mut waiting) = std::mem::replace(&mut group.way, Way::Failed) else { return };
         let bell = self.bell.as_ref().filter(|_| fits);
-        match founding.advance(now, lane, bell, &mut self.arrivals) {
+        let verdict = founding.advance(now, lane, &mut group.heads, bell, &mut self.arrivals);
+        match verdict {
             Ok(Verdict::Open(founding)) => {
                 group.way = Way::Founding(founding, waiting);
             }
-            Ok(Verdict::Board(mut running, heads)) => {
+            Ok(Verdict::Board(mut running)) => {
                 for Waiting { signature, memory, completion } in waiting {
                     if running.serves(signature.collective) {
                         running.post(signature, memory, completion);
                         self.operations += 1;
                     } else {
+                        running.note(signature);
                         post_on_tree(lane, now, group.id, Waiting { signature, memory, completion });
                     }
                 }
-                group.heads = heads;
                 group.way = Way::Board(running);
                 lane.tell_of_board(now, group.id, None);
                 group.state.ready.finish(Ok(()));
@@ -408,11 +426,17 @@ impl Boards {
             }
             Ok(Verdict::Tree) => {
                 group.way = Way::Tree;
+                if let Some(heads) = group.heads.take() {
+                    lane.free_group(now, heads);
+                }
                 waiting.drain(..).for_each(|waiting| post_on_tree(lane, now, group.id, waiting));
                 group.state.ready.finish(Ok(()));
                 self.finished = true;
             }
             Err(error) => {
+                if let Some(heads) = group.heads.take() {
+                    lane.free_group(now, heads);
+                }
                 let error = group.state.error().cloned().unwrap_or(error);
                 waiting.drain(..).for_each(|waiting| waiting.completion.finish(Err(error.clone())));
                 group.state.ready.finish(Err(error));
@@ -453,12 +477,10 @@ impl Boards {
         // What the heads have under way lies on the board, which is there until they have left.
         if let Some(heads) = group.heads.take() {
             lane.free_group(now, heads);
+            lane.flush(now);
         }
         match std::mem::replace(&mut group.way, Way::Failed) {
-            Way::Founding(founding, waiting) => {
-                if let Some(heads) = founding.heads() {
-                    lane.free_group(now, heads);
-                }
+            Way::Founding(_, waiting) => {
                 waiting.into_iter().for_each(|waiting| waiting.completion.finish(Err(error.clone())));
                 group.state.ready.finish(Err(error.clone()));
             }
@@ -489,6 +511,12 @@ impl Boards {
         for at in 0..self.groups.len() {
             self.free(at, error, now, lane);
         }
+    }
+
+    /// Whether the group has members on other hosts.
+    pub(super) fn is_wide(&self, at: usize) -> bool {
+        let group = self.groups.get(at).and_then(Option::as_ref);
+        group.is_some_and(|group| matches!(&group.way, Way::Board(running) if running.is_wide()))
     }
 
     /// The operation over the lane for which this member of a group waits.

@@ -307,11 +307,14 @@ impl Board {
         self.word(self.layout.left(member)).load(SeqCst) != 0
     }
 
-    /// This member is about to sleep, with one wish or more. It has to look once more after this.
+    /// This member is about to sleep, with these wishes. It has to look once more after this.
     pub fn fall_asleep(&self, wishes: impl IntoIterator<Item = Wish>) {
         let wishes = wishes.into_iter().fold(0, |all, wish| all | wish as u64);
-        if self.word(self.layout.asleep(self.me)).swap(wishes, SeqCst) == 0 {
-            self.word(self.layout.sleepers()).fetch_add(1, SeqCst);
+        match (self.word(self.layout.asleep(self.me)).swap(wishes, SeqCst), wishes) {
+            (0, 0) => {}
+            (0, _) => drop(self.word(self.layout.sleepers()).fetch_add(1, SeqCst)),
+            (_, 0) => drop(self.word(self.layout.sleepers()).fetch_sub(1, SeqCst)),
+            _ => {}
         }
         core::sync::atomic::fence(SeqCst);
     }

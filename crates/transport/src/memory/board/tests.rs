@@ -62,6 +62,9 @@ fn who_left_is_seen_and_what_it_gave_stays() {
 fn sleepers_are_told_once_and_by_their_wish() {
     let [one, two, three]: [Board; 3] = boards(3).try_into().unwrap();
     assert!(!one.has_sleepers());
+    one.fall_asleep([]);
+    one.wake_up();
+    assert!(!two.has_sleepers(), "who waits for nothing here is not woken");
     two.fall_asleep([Wish::Pieces]);
     three.fall_asleep([Wish::Room, Wish::Pieces]);
     assert!(one.has_sleepers());

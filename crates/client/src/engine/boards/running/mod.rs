@@ -6,23 +6,25 @@
 //! Each piece goes this way at each member, pieces in order. A member gives ahead as far as the
 //! board has room, so that it holds up nobody while it waits itself. In a wide group, whose members
 //! are on several hosts, the first member here sends what is folded up, and a piece is ready when
-//! its answer is there (`heads`).
+//! its answer is there (`heads`). `comparing` finds what is wrong, and `waiting` is how a member
+//! waits.
+
+mod comparing;
+mod waiting;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use trib_proto::Nanos;
-use trib_proto::leaf::Standstill;
 use trib_transport::memory::{Bell, BellAddress, Board, Wish};
-use trib_wire::body::{Fault, Reason};
-use trib_wire::{Collective, NodeId, RankList, Signature};
+use trib_wire::body::Fault;
+use trib_wire::{Collective, Rank, RankList, Signature};
 
 use super::cut::{Cut, Need, View};
 use super::first_wait::FirstWait;
 use super::fold::Folder;
-use super::heads::{Heads, Trunk};
-use super::late::{Position, Vigil};
-use super::lookout::{Awaited, Lookout, is_given};
+use super::heads::{Heads, Own, Trunk};
+use super::late::Vigil;
+use super::lookout::is_given;
 use super::piece::Piece;
 use super::shape::Shape;
 use super::span::Span;
@@ -57,6 +59,8 @@ pub(super) struct Running {
     last: Option<Cut>,
     /// A member that waits may keep its processor for a while.
     is_roomy: bool,
+    /// The group has failed: only what is on its way is taken.
+    ends: bool,
 }
 
 struct Operation {
@@ -105,6 +109,7 @@ impl Running {
             vigil: Vigil::default(),
             last: None,
             is_roomy,
+            ends: false,
         }
     }
 
@@ -120,6 +125,17 @@ impl Running {
     #[inline]
     pub(super) fn serves(&self, collective: Collective) -> bool {
         self.wide.is_none() || !matches!(collective, Collective::Allgather | Collective::ReduceScatter)
+    }
+
+    /// Whether the group has members on other hosts.
+    pub(super) fn is_wide(&self) -> bool {
+        self.wide.is_some()
+    }
+
+    /// This member has called something that does not go over the board. It shows that to the
+    /// others, who may have called something else at the same turn.
+    pub(super) fn note(&mut self, signature: Signature) {
+        self.post(signature, Memory::none(), Arc::new(Completion::of_cut(1, signature)));
     }
 
     pub(super) fn post(&mut self, signature: Signature, memory: Memory, completion: Arc<Completion>) {
@@ -237,6 +253,7 @@ impl Running {
     /// operation is over.
     pub(super) fn finish_up(&mut self, bell: &Bell, trunk: &mut dyn Trunk) -> bool {
         let done = self.done;
+        self.ends = true;
         // What is broken is known.
         while self.land(bell, trunk).unwrap_or(false) | self.take(bell).unwrap_or(false) {}
         self.done > done
@@ -347,7 +364,7 @@ impl Running {
 
     fn send_up_from(&mut self, Wide { span, heads }: &mut Wide, trunk: &mut dyn Trunk) -> Result<bool, Broken> {
         let Some(heads) = heads else { return Ok(false) };
-        let before = heads.up();
+        let (before, me) = (heads.up(), self.members.nth(0).unwrap_or(Rank(0)));
         while heads.up() < self.given && !heads.leaves_it() {
             let number = heads.up();
             let Some(Operation { cut, first, .. }) = holding(&self.operations, number) else { break };
@@ -361,7 +378,8 @@ impl Running {
             if portions == 0 {
                 piece.fold_for_all(&mut self.folder);
             }
-            heads.send(&piece, span, trunk).map_err(|fault| Broken { fault })?;
+            let own = Own { me, span, calls: &calls(&self.operations) };
+            heads.send(&piece, &own, trunk).map_err(|fault| Broken { fault })?;
         }
         Ok(heads.up() > before)
     }
@@ -369,10 +387,12 @@ impl Running {
     /// Shows the answers that have come.
     fn land(&mut self, bell: &Bell, trunk: &mut dyn Trunk) -> Result<bool, Broken> {
         let mut landed = false;
-        let me = self.members.nth(0).unwrap_or(trib_wire::Rank(0));
-        while let Some(heads) = self.wide.as_mut().and_then(|wide| wide.heads.as_mut())
+        let me = self.members.nth(0).unwrap_or(Rank(0));
+        while let Some(Wide { span, heads: Some(heads) }) = self.wide.as_deref_mut()
             && let Some(Operation { cut, .. }) = holding(&self.operations, heads.answered())
-            && let Some(number) = heads.land(me, cut, trunk).map_err(|fault| Broken { fault })?
+            && let Some(number) = heads
+                .land(&Own { me, span, calls: &calls(&self.operations) }, trunk)
+                .map_err(|fault| Broken { fault })?
         {
             self.board.show_answer(number, cut.words());
             if self.board.has_sleepers() {
@@ -428,175 +448,6 @@ impl Running {
         operation.completion.finish(Ok(()));
     }
 
-    /// A member that has left gives nothing more, so nobody waits for it.
-    fn look_for_missing(&self, need: Need) -> Result<(), Broken> {
-        let gone = |member: &usize| self.board.has_left(*member) && !self.board.has_given(self.taken, *member);
-        let missing = match need {
-            Need::All => (0..self.board.members()).find(gone),
-            Need::Root(root) => Some(root).filter(gone),
-            // The first member looks for the others, and is missed if it does not answer any more.
-            Need::Answer if self.board.me() == 0 => (0..self.board.members()).find(gone),
-            Need::Answer => {
-                Some(0).filter(|first| self.board.has_left(*first) && self.board.answered(self.taken).is_none())
-            }
-            Need::Nobody => None,
-        };
-        match missing {
-            None => Ok(()),
-            Some(member) => Err(self.fault(Reason::MemberLeft, member, self.board.me(), None)),
-        }
-    }
-
-    /// Whether the answer to a piece is there. It is to what this member has called, or it is no
-    /// answer.
-    fn is_answered(&self, piece: u64, cut: &Cut) -> Result<bool, Broken> {
-        let Some(words) = self.board.answered(piece) else { return Ok(false) };
-        if words == cut.words() {
-            return Ok(true);
-        }
-        let signatures = super::cut::signature_of(words).map(|first| (first, cut.signature));
-        Err(self.fault(Reason::Mismatch, 0, self.board.me(), signatures))
-    }
-
-    /// Checks that the members whose contributions this one takes have called the same.
-    fn compare(&self, piece: u64, cut: &Cut, need: Need) -> Result<(), Broken> {
-        let own = cut.words();
-        let differs = |member: &usize| self.board.signature(piece, *member) != own;
-        let other = match need {
-            Need::All => (0..self.board.members()).find(differs),
-            Need::Root(root) => Some(root).filter(differs),
-            Need::Answer | Need::Nobody => None,
-        };
-        let Some(other) = other else { return Ok(()) };
-        // All members that see this name the same two: the first, and the first that differs from
-        // it.
-        let first = self.board.signature(piece, 0);
-        let (a, b) = match need {
-            Need::All => {
-                let unlike = |member: &usize| self.board.signature(piece, *member) != first;
-                (0, (0..self.board.members()).find(unlike).unwrap_or(other))
-            }
-            _ => (other, self.board.me()),
-        };
-        let called = |member: usize| match member == self.board.me() {
-            true => Some(cut.signature),
-            false => super::cut::signature_of(self.board.signature(piece, member)),
-        };
-        let signatures = called(a).zip(called(b));
-        Err(self.fault(Reason::Mismatch, a, b, signatures))
-    }
-
-    fn fault(&self, reason: Reason, a: usize, b: usize, signatures: Option<(Signature, Signature)>) -> Broken {
-        let rank = |member: usize| self.members.nth(member as u32).unwrap_or(trib_wire::Rank(0));
-        let fault = Fault { reason, node: NodeId(0), rank_a: rank(a), rank_b: rank(b), signatures };
-        Broken { fault }
-    }
-
-    /// Where this member is, if it has operations under way.
-    fn position(&self) -> Option<Position> {
-        self.is_busy().then_some((self.taken, self.given))
-    }
-
-    /// Called before a sleep.
-    pub(super) fn see(&mut self, now: Nanos) {
-        if let Some(position) = self.position() {
-            self.vigil.see(position, now);
-        }
-    }
-
-    /// Whether the node has heard of this member that a rank is late.
-    pub(super) fn has_accused(&self) -> bool {
-        self.vigil.has_accused()
-    }
-
-    /// When there may be something to tell the node; from `free` on it may be told.
-    pub(super) fn word_due(&self, now: Nanos, free: Nanos) -> Nanos {
-        self.vigil.due(self.position(), now, free)
-    }
-
-    /// What the node is to be told now, if anything: which ranks are late, or that none is.
-    pub(super) fn word(&mut self, now: Nanos, free: Nanos) -> Option<Option<Standstill>> {
-        let position = self.position();
-        if !self.vigil.is_due(position, now, free) {
-            return None;
-        }
-        let standstill = position.and_then(|_| self.vigil.waits_since(now)).and_then(|since| self.standstill(since));
-        self.vigil.tell(position, now, standstill)
-    }
-
-    /// The ranks for which this member waits: those that have not given to its first operation,
-    /// that have not folded what they claimed of it, or that hold up the room for what it has to
-    /// give.
-    pub(super) fn standstill(&self, since: Nanos) -> Option<Standstill> {
-        let (board, members) = (&self.board, 0..self.board.members());
-        let has_not_given = |member: &usize| !board.has_given(self.taken, *member);
-        let need = self.operations.front().filter(|_| self.taken < self.given).map(|operation| operation.cut.need());
-        let mut missing: Vec<usize> = match need {
-            Some(Need::All | Need::Answer) => members.clone().filter(has_not_given).collect(),
-            Some(Need::Root(root)) => Some(root).filter(has_not_given).into_iter().collect(),
-            Some(Need::Nobody) | None => Vec::new(),
-        };
-        if missing.is_empty() && matches!(need, Some(Need::All | Need::Answer)) {
-            let folds = |member: &usize| *member != board.me() && board.may_fold(self.taken, *member);
-            missing = members.clone().filter(folds).collect();
-        }
-        let mut at = 0;
-        if missing.is_empty() && self.operations.get(self.giving).is_some_and(|operation| operation.cut.gives()) {
-            at = self.giving;
-            missing = members.filter(|member| board.holds_up(self.given, *member)).collect();
-        }
-        let signature = self.operations.get(at)?.cut.signature;
-        let ranks = missing.into_iter().filter_map(|member| Some(self.members.nth(member as u32)?.0)).collect();
-        let late = Standstill::late(ranks);
-        let operation = self.done + at as u64 + 1;
-        (!late.is_empty()).then_some(Standstill { operation, signature, since, late })
-    }
-
-    /// What a thread looks for that waits for the first operation; `None` if there is none.
-    pub(super) fn lookout(&self) -> Option<Lookout> {
-        self.operations.front()?;
-        let give = self.operations.get(self.giving).map(|_| self.given);
-        Some(Lookout { board: self.board.clone(), awaited: self.awaited(), give, known: self.known })
-    }
-
-    fn awaited(&self) -> Option<Awaited> {
-        // The first member of a wide group waits for what it sends up next; answers come to it by
-        // another way.
-        let piece = self.heads().map_or(self.taken, Heads::up);
-        let Operation { cut, first, .. } = holding(&self.operations, piece)?;
-        if piece >= self.given {
-            return None;
-        }
-        let (need, portions) = (cut.need(), cut.portions(piece - first));
-        let whole = is_given(&self.board, piece, Need::All);
-        Some(match need {
-            Need::Answer if portions > 0 && !whole => Awaited::Given(piece, Need::All),
-            Need::Answer if self.heads().is_some() && portions > 0 => Awaited::Folded(piece, portions),
-            Need::Answer if self.heads().is_some() => Awaited::Given(piece, Need::All),
-            Need::Answer => Awaited::Answer(piece),
-            // Shares may be claimed as soon as all have given.
-            Need::All if portions > 0 && whole => Awaited::Folded(piece, portions),
-            need => Awaited::Given(piece, need),
-        })
-    }
-
-    /// Called before a sleep. Returns whether there is something to do instead.
-    pub(super) fn fall_asleep(&self) -> bool {
-        let Some(lookout) = self.lookout() else { return false };
-        let awaited = match lookout.awaited {
-            Some(Awaited::Given(..) | Awaited::Folded(..)) => Some(Wish::Pieces),
-            Some(Awaited::Answer(_)) => Some(Wish::Answer),
-            None => None,
-        };
-        let wishes = [awaited, lookout.give.map(|_| Wish::Room)];
-        self.board.fall_asleep(wishes.into_iter().flatten());
-        lookout.has_come() || self.heads().is_some_and(Heads::has_come)
-    }
-
-    pub(super) fn wake_up(&self) {
-        self.board.wake_up();
-    }
-
     /// This member leaves the group, and others need not wait for it.
     pub(super) fn leave(&mut self, bell: &Bell) {
         self.board.leave();
@@ -609,6 +460,16 @@ impl Running {
     pub(super) fn end(&mut self) -> impl Iterator<Item = Arc<Completion>> {
         self.board.wake_up();
         self.operations.drain(..).map(|operation| operation.completion)
+    }
+}
+
+/// Finds what was called, if one of these operations has such a piece; `None` if several that
+/// differ have one.
+fn calls(operations: &VecDeque<Operation>) -> impl Fn(&Signature) -> Option<Signature> {
+    move |piece| {
+        let mut calls = operations.iter().filter(|o| o.cut.has_piece(piece)).map(|o| o.cut.signature);
+        let first = calls.next()?;
+        calls.all(|other| other == first).then_some(first)
     }
 }
 

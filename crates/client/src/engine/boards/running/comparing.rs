@@ -1,0 +1,79 @@
+//! What a member finds wrong at its board: others have left it, or have called something else.
+
+use trib_wire::body::{Fault, Reason};
+use trib_wire::{NodeId, Rank, Signature};
+
+use super::super::cut::{Cut, Need, signature_of};
+use super::{Broken, Running};
+
+impl Running {
+    /// A member that has left gives nothing more, so nobody waits for it.
+    pub(super) fn look_for_missing(&self, need: Need) -> Result<(), Broken> {
+        let gone = |member: &usize| self.board.has_left(*member) && !self.board.has_given(self.taken, *member);
+        let missing = match need {
+            Need::All => (0..self.board.members()).find(gone),
+            Need::Root(root) => Some(root).filter(gone),
+            // The first member looks for the others, and is missed if it does not answer any more.
+            Need::Answer if self.board.me() == 0 => (0..self.board.members()).find(gone),
+            Need::Answer => {
+                Some(0).filter(|first| self.board.has_left(*first) && self.board.answered(self.taken).is_none())
+            }
+            Need::Nobody => None,
+        };
+        match missing {
+            None => Ok(()),
+            Some(member) => Err(self.fault(Reason::MemberLeft, member, self.board.me(), None)),
+        }
+    }
+
+    /// Whether the answer to a piece is there. It is to what this member has called, or it is no
+    /// answer.
+    pub(super) fn is_answered(&self, piece: u64, cut: &Cut) -> Result<bool, Broken> {
+        let Some(words) = self.board.answered(piece) else { return Ok(false) };
+        if words == cut.words() {
+            return Ok(true);
+        }
+        let signatures = signature_of(words).map(|first| (first, cut.signature));
+        Err(self.fault(Reason::Mismatch, 0, self.board.me(), signatures))
+    }
+
+    /// Checks that the members whose contributions this one takes have called the same.
+    pub(super) fn compare(&self, piece: u64, cut: &Cut, need: Need) -> Result<(), Broken> {
+        let own = cut.words();
+        let differs = |member: &usize| self.board.signature(piece, *member) != own;
+        let other = match need {
+            Need::All => (0..self.board.members()).find(differs),
+            Need::Root(root) => Some(root).filter(differs),
+            Need::Answer | Need::Nobody => None,
+        };
+        let Some(other) = other else { return Ok(()) };
+        // All members that see this name the same two: the first, and the first that differs from
+        // it.
+        let first = self.board.signature(piece, 0);
+        let (a, b) = match need {
+            Need::All => {
+                let unlike = |member: &usize| self.board.signature(piece, *member) != first;
+                (0, (0..self.board.members()).find(unlike).unwrap_or(other))
+            }
+            _ => (other, self.board.me()),
+        };
+        let called = |member: usize| match member == self.board.me() {
+            true => Some(cut.signature),
+            false => signature_of(self.board.signature(piece, member)),
+        };
+        let signatures = called(a).zip(called(b));
+        Err(self.fault(Reason::Mismatch, a, b, signatures))
+    }
+
+    pub(super) fn fault(
+        &self,
+        reason: Reason,
+        a: usize,
+        b: usize,
+        signatures: Option<(Signature, Signature)>,
+    ) -> Broken {
+        let rank = |member: usize| self.members.nth(member as u32).unwrap_or(Rank(0));
+        let fault = Fault { reason, node: NodeId(0), rank_a: rank(a), rank_b: rank(b), signatures };
+        Broken { fault }
+    }
+}
