@@ -151,9 +151,11 @@ impl<B> NodeCore<B> {
     pub(in crate::node) fn advance_pending(&mut self, key: &GroupKey, out: &mut impl NodeOutput) {
         let complete = self.pending.get(key).filter(|pending| pending.is_complete());
         let Some((duty, mut standing)) = complete.map(|pending| (pending.duty, pending.standing())) else { return };
-        // A group of an earlier epoch has had its room in the quota there.
+        // A group of an earlier epoch has had its room in the quota there. One that all below have
+        // done with takes none, whether it exists or not: it is gone here as soon as it is made.
         let charged = self.charged(duty);
-        let is_full = !standing.exists && self.over_quota(duty, charged + 1).is_some();
+        let needs_room = !standing.exists && !standing.all_left;
+        let is_full = needs_room && self.over_quota(duty, charged + 1).is_some();
         standing.waits |= is_full;
         // Which of the groups will be gone takes a look at each of them, and matters only then.
         let quota = if is_full { self.over_quota(duty, charged - self.going(duty) + 1) } else { None };
@@ -170,7 +172,7 @@ impl<B> NodeCore<B> {
             Some(header) => {
                 let header = pending.heard.said_by(header);
                 pending.step(Event::AllJoined, false);
-                pending.reserves = pending.fault.is_none();
+                pending.reserves = pending.fault.is_none() && !standing.all_left;
                 *self.reserved.of(duty) += usize::from(pending.reserves);
                 let nodes = pending.folding_nodes(identity);
                 let name = pending.name.clone();

@@ -328,3 +328,20 @@ fn a_node_leaves_what_those_below_have_freed_in_this_epoch_before_it_asks_for_an
     let fault = world.core.pending[&tagged(2)].fault;
     assert_eq!(fault, None);
 }
+
+#[test]
+fn a_group_that_all_below_have_done_with_takes_no_room() {
+    let done = Standing { resumed: true, some_left: true, all_left: true, freed: true, ..Standing::NEW };
+    // It takes none from a creation that comes behind it, and needs none beside a group that has
+    // taken what there is.
+    for order in [[(1, done), (2, Standing::NEW)], [(2, there(false)), (1, done)]] {
+        let mut world = World::below_a_parent();
+        world.frame(Link::Parent, Kind::Ask, &Body::Ask(tagged(1)));
+        order.iter().for_each(|(tag, standing)| world.both_join(*tag, *standing));
+        assert_eq!(world.told(), [(Target::Parent, Kind::Join), (Target::Parent, Kind::Join)]);
+        let faults = [1, 2].map(|tag| world.core.pending[&tagged(tag)].fault);
+        assert_eq!(faults, [None, None]);
+        world.frame(Link::Parent, Kind::Ready, &Body::Ready(tagged(1), Marks::default()));
+        assert_eq!(world.told(), [(Target::Parent, Kind::Leave)], "it is gone when it is made");
+    }
+}
