@@ -115,8 +115,8 @@ class Rails(unittest.TestCase):
             self.assertIn(result["status"], (NODE, PEER), (rank, result))
             self.assertIn(result["again"], (NODE, PEER), (rank, result))
             self.assertEqual(result["group"][0], result["again"], (rank, result))
-        # Who finds it first knows which node it was. The others may hear from that one first, on the
-        # other rail, that it has left: even those below the node, if they have no processor.
+        # Who finds it first knows which node it was. The others may hear from that one first, on
+        # the other rail, that it has left: even those below the node, if they have no processor.
         self.assertIn(NODE, {result["status"] for result in results})
 
 
