@@ -1,7 +1,7 @@
 //! Every operator on every type on which it is defined, through the whole protocol: allreduce,
 //! reduce and reduce-scatter of each cell, broadcast and allgather of each type, over datagrams and
-//! over streams, on 1 to 33 ranks; and on 8 ranks over two and three lanes on two roots, with
-//! vectors that are cut and with lanes that take turns. Manager, nodes and ranks are threads of
+//! over streams, on 1 to 33 ranks, and on boards of three hosts; and on 8 ranks over two and three
+//! lanes on two roots, with vectors that are cut and with lanes that take turns. Manager, nodes and ranks are threads of
 //! this process. Every byte is compared with the plain reference of `trib-testkit`, which is given
 //! the tree.
 //!
@@ -20,8 +20,10 @@ use cases::{Case, cases};
 use fabric::Fabric;
 use trib_client::params::RENDEZVOUS_ENV;
 use trib_client::{Context, Group, Input, Params, RankList, Request};
+use trib_messages::levels::Levels;
 use trib_messages::request::QuotaAsk;
 use trib_testkit::Tree;
+use trib_wire::Collective::{Allgather, ReduceScatter};
 
 /// The two protocols.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,8 +41,12 @@ fn every_cell_gives_the_reference_on_any_number_of_ranks() {
         let cases = Arc::new(cases(ranks, &tree(ranks)));
         for protocol in [Protocol::Datagrams, Protocol::Streams] {
             let begun = Instant::now();
-            run(&fabric, ranks, Manner { protocol, lanes: 1, cut: false }, &cases);
+            run(&fabric, ranks, Manner { protocol, lanes: 1, cut: false, boards: false }, &cases);
             println!("{ranks} ranks, {protocol:?}: {} operations in {:.2?}", cases.len(), begun.elapsed());
+        }
+        if ranks > LEAVES {
+            let manner = Manner { protocol: Protocol::Datagrams, lanes: 1, cut: false, boards: true };
+            run(&fabric, ranks, manner, &cases);
         }
     }
     let fabric = Fabric::up("lanes", TWO_ROOTS, &["root", "second", "leaf0", "leaf1", "leaf2"]);
@@ -49,7 +55,7 @@ fn every_cell_gives_the_reference_on_any_number_of_ranks() {
     for (lanes, cut) in [(1, false), (2, false), (2, true), (3, true)] {
         for protocol in [Protocol::Datagrams, Protocol::Streams] {
             let begun = Instant::now();
-            run(&fabric, 8, Manner { protocol, lanes, cut }, &cases);
+            run(&fabric, 8, Manner { protocol, lanes, cut, boards: false }, &cases);
             println!("{lanes} lanes, cut {cut}, {protocol:?}: {} operations in {:.2?}", cases.len(), begun.elapsed());
         }
     }
@@ -62,6 +68,8 @@ struct Manner {
     lanes: u32,
     /// Whether every vector is cut over the lanes; otherwise none is.
     cut: bool,
+    /// Whether hosts are a level, so that ranks of one share a board.
+    boards: bool,
 }
 
 /// The tree: rank r is on leaf r mod 3, and children stand in the order of the topology, then of
@@ -87,7 +95,7 @@ fn run(fabric: &Fabric, ranks: u32, manner: Manner, cases: &Arc<Vec<Case>>) {
 }
 
 fn be_a_rank(rank: u32, ranks: u32, manager: String, manner: Manner, cases: &[Case]) {
-    let Manner { protocol, lanes, cut } = manner;
+    let Manner { protocol, lanes, cut, boards } = manner;
     let threshold = if protocol == Protocol::Streams { 0 } else { 1 << 40 };
     let ask = QuotaAsk {
         payload: Some(PIECE),
@@ -95,6 +103,7 @@ fn be_a_rank(rank: u32, ranks: u32, manager: String, manner: Manner, cases: &[Ca
         stream_threshold: Some(threshold),
         lanes: Some(lanes),
         stripe_threshold: Some(if cut { 0 } else { u64::MAX }),
+        levels: Some(if boards { Levels::Host } else { Levels::None }),
         ..QuotaAsk::default()
     };
     let host = Some(format!("h{}", rank % LEAVES));
@@ -106,6 +115,12 @@ fn be_a_rank(rank: u32, ranks: u32, manager: String, manner: Manner, cases: &[Ca
         posted.into_iter().for_each(|posted| posted.finish(manner));
     }
     let counters = context.counters().unwrap();
+    if boards {
+        let on_boards = |case: &&Case| !matches!(case.signature.collective, Allgather | ReduceScatter);
+        assert_eq!(counters.operations_board, cases.iter().filter(on_boards).count() as u64);
+        drop(world);
+        return context.finalize().unwrap();
+    }
     let (used, unused) = match protocol {
         Protocol::Datagrams => (counters.operations_llt, counters.operations_sat),
         Protocol::Streams => (counters.operations_sat, counters.operations_llt),
