@@ -1,9 +1,9 @@
 //! Every operator on every type on which it is defined, through the whole protocol: allreduce,
 //! reduce and reduce-scatter of each cell, broadcast and allgather of each type, over datagrams and
 //! over streams, on 1 to 33 ranks, and on boards of three hosts; and on 8 ranks over two and three
-//! lanes on two roots, with vectors that are cut and with lanes that take turns. Manager, nodes and ranks are threads of
-//! this process. Every byte is compared with the plain reference of `trib-testkit`, which is given
-//! the tree.
+//! lanes on two roots, with vectors that are cut and with lanes that take turns. Manager, nodes and
+//! ranks are threads of this process. Every byte is compared with the plain reference of
+//! `trib-testkit`, which is given the tree.
 //!
 //! Fragments and segments have 64 bytes, so that vectors of any type are cut often, and elements of
 //! 3, 6, 9, 10 and 12 bytes leave a rest in each.
