@@ -131,11 +131,10 @@ impl Shared {
             }
             let mut stare = std::mem::take(&mut engine.stare);
             drop(engine);
-            let (mut has_come, mut has_landed) = (false, false);
+            let mut has_landed = false;
             let mut look = || {
                 has_landed = beyond.as_mut().is_some_and(|looking| looking.has_come());
-                has_come = lookout.has_come();
-                has_come || has_landed
+                has_landed || lookout.has_come()
             };
             let found = (is_roomy && stare.look(&mut look)) || turns.look(&mut look);
             engine = self.lock()?;

@@ -168,7 +168,7 @@ impl Cut {
         let folds = matches!(self.signature.collective, Collective::Allreduce | Collective::Reduce);
         let bytes = self.piece_bytes(piece);
         let members = self.view.members;
-        if !folds || members < self.view.portions_from() || bytes * (members as usize) < FOLD_ALONE_MAX {
+        if !folds || members < portions_from(self.view.is_wide) || bytes * (members as usize) < FOLD_ALONE_MAX {
             return 0;
         }
         bytes.div_ceil(self.portion_len()) as u64
@@ -207,12 +207,10 @@ pub(super) fn signature_of([codes, count]: [u64; 2]) -> Option<Signature> {
     })
 }
 
-impl View {
-    /// With fewer members there are no portions. Of two that both need the sum each folds it, but
-    /// that which goes to other hosts is needed once.
-    pub(super) fn portions_from(&self) -> u32 {
-        if self.is_wide { 2 } else { 3 }
-    }
+/// With fewer members there are no portions. Of two that both need the sum each folds it, but that
+/// which goes to other hosts is needed once.
+pub(super) fn portions_from(is_wide: bool) -> u32 {
+    if is_wide { 2 } else { 3 }
 }
 
 /// In bytes. A claim costs about as much as folding a tenth of it.

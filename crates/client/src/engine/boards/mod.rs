@@ -24,6 +24,7 @@ mod founding;
 mod heads;
 mod late;
 mod lookout;
+mod over_lane;
 mod piece;
 mod room;
 mod running;
@@ -37,8 +38,7 @@ use std::sync::Arc;
 use trib_proto::Nanos;
 use trib_proto::leaf::{GroupId, Standstill};
 use trib_transport::memory::{Bell, Board};
-use trib_wire::body::{Fault, Reason};
-use trib_wire::{Collective, NodeId, Rank, RankList, Signature};
+use trib_wire::{Collective, RankList, Signature};
 
 use super::lane::Lane;
 use super::operation::Operation;
@@ -47,8 +47,8 @@ use crate::error::Error;
 use crate::group_state::GroupState;
 use crate::memory::Memory;
 use founding::{Arrivals, Founding, Verdict};
-use heads::Trunk;
 use late::LATE_PAUSE;
+use over_lane::OverLane;
 use room::Seat;
 use running::{Broken, Running};
 use shape::Shape;
@@ -117,31 +117,13 @@ enum Reach {
     Hosts(Box<Span>),
 }
 
-/// The lane of the engine, as the way between the hosts.
-struct OverLane<'a> {
-    lane: &'a mut Lane,
-    now: Nanos,
-    heads: Option<GroupId>,
-    /// Something has been posted.
-    posted: bool,
-}
-
-impl Trunk for OverLane<'_> {
-    fn post(&mut self, number: (u64, u16), signature: Signature, memory: Memory) -> Result<Arc<Completion>, Fault> {
-        let Some(heads) = self.heads else { return Err(self.fault()) };
-        let completion = Arc::new(Completion::on_lane(0, signature));
-        let operation = Operation::new(heads, memory, completion.clone());
-        self.posted = true;
-        match self.lane.post(self.now, Some(number), signature, operation) {
-            Ok(()) => Ok(completion),
-            Err(_) => Err(self.fault()),
+impl Group {
+    /// Leaves the group of the heads, if this member is one.
+    fn leave_heads(&mut self, now: Nanos, lane: &mut Lane) {
+        if let Some(heads) = self.heads.take() {
+            lane.free_group(now, heads);
+            lane.flush(now);
         }
-    }
-
-    fn fault(&self) -> Fault {
-        let known = self.heads.and_then(|heads| self.lane.fault_of(heads));
-        let (rank_a, rank_b) = (Rank(0), Rank(0));
-        known.unwrap_or(Fault { reason: Reason::Protocol, node: NodeId(0), rank_a, rank_b, signatures: None })
     }
 }
 
@@ -239,7 +221,7 @@ impl Boards {
         running.post(signature, memory, completion.clone());
         *operations += 1;
         // What is broken shows when the group goes on.
-        let mut trunk = OverLane { lane, now, heads: group.heads, posted: false };
+        let mut trunk = OverLane::new(lane, now, group.heads);
         *finished |= running.advance(bell, &mut trunk).unwrap_or(true);
         if running.is_busy() && !active.contains(&at) {
             active.push(at);
@@ -334,8 +316,11 @@ impl Boards {
         {
             bell.clear(|token, memory| self.arrivals.add(token, memory));
         }
-        for at in self.active.clone() {
+        let mut next = 0;
+        while let Some(at) = self.active.get(next).copied() {
             self.advance(at, now, lane);
+            // One that is over has made room for the next.
+            next += usize::from(self.active.get(next) == Some(&at));
         }
     }
 
@@ -377,9 +362,9 @@ impl Boards {
             }
             Way::Board(running) => {
                 let Some(bell) = &self.bell else { return };
-                let mut trunk = OverLane { lane, now, heads: group.heads, posted: false };
+                let mut trunk = OverLane::new(lane, now, group.heads);
                 let advanced = running.advance(bell, &mut trunk);
-                if trunk.posted {
+                if trunk.has_posted() {
                     lane.flush(now);
                 }
                 match advanced {
@@ -426,17 +411,13 @@ impl Boards {
             }
             Ok(Verdict::Tree) => {
                 group.way = Way::Tree;
-                if let Some(heads) = group.heads.take() {
-                    lane.free_group(now, heads);
-                }
+                group.leave_heads(now, lane);
                 waiting.drain(..).for_each(|waiting| post_on_tree(lane, now, group.id, waiting));
                 group.state.ready.finish(Ok(()));
                 self.finished = true;
             }
             Err(error) => {
-                if let Some(heads) = group.heads.take() {
-                    lane.free_group(now, heads);
-                }
+                group.leave_heads(now, lane);
                 let error = group.state.error().cloned().unwrap_or(error);
                 waiting.drain(..).for_each(|waiting| waiting.completion.finish(Err(error.clone())));
                 group.state.ready.finish(Err(error));
@@ -462,7 +443,7 @@ impl Boards {
             && let Some(bell) = &self.bell
         {
             let until = *ends.get_or_insert(now + LAST_MOMENT);
-            let mut trunk = OverLane { lane, now, heads: *heads, posted: false };
+            let mut trunk = OverLane::new(lane, now, *heads);
             self.finished |= running.finish_up(bell, &mut trunk);
             if running.is_busy() && now < until {
                 return;
@@ -475,10 +456,7 @@ impl Boards {
     fn fail(&mut self, at: usize, error: &Error, now: Nanos, lane: &mut Lane) {
         let Some(group) = self.groups.get_mut(at).and_then(Option::as_mut) else { return };
         // What the heads have under way lies on the board, which is there until they have left.
-        if let Some(heads) = group.heads.take() {
-            lane.free_group(now, heads);
-            lane.flush(now);
-        }
+        group.leave_heads(now, lane);
         match std::mem::replace(&mut group.way, Way::Failed) {
             Way::Founding(_, waiting) => {
                 waiting.into_iter().for_each(|waiting| waiting.completion.finish(Err(error.clone())));
@@ -513,48 +491,44 @@ impl Boards {
         }
     }
 
+    /// The group with this index, if it works over a board.
+    fn running(&self, at: usize) -> Option<&Running> {
+        match &self.groups.get(at)?.as_ref()?.way {
+            Way::Board(running) => Some(running),
+            _ => None,
+        }
+    }
+
     /// Whether the group has members on other hosts.
     pub(super) fn is_wide(&self, at: usize) -> bool {
-        let group = self.groups.get(at).and_then(Option::as_ref);
-        group.is_some_and(|group| matches!(&group.way, Way::Board(running) if running.is_wide()))
+        self.running(at).is_some_and(Running::is_wide)
     }
 
     /// The operation over the lane for which this member of a group waits.
     pub(super) fn flight(&self, at: usize) -> Option<&Completion> {
-        match &self.groups.get(at)?.as_ref()?.way {
-            Way::Board(running) => running.flight().map(Arc::as_ref),
-            _ => None,
-        }
+        self.running(at)?.flight().map(Arc::as_ref)
     }
 
     /// What a thread looks for that waits for an operation of this group; `None` if the group has
     /// no board, or does nothing there.
     pub(super) fn lookout(&self, at: usize) -> Option<Lookout> {
-        match &self.groups.get(at)?.as_ref()?.way {
-            Way::Board(running) => running.lookout(),
-            _ => None,
-        }
+        self.running(at)?.lookout()
     }
 
     /// Whether a member of this group that waits may keep its processor for a while.
     pub(super) fn is_roomy(&self, at: usize) -> bool {
-        let group = self.groups.get(at).and_then(Option::as_ref);
-        group.is_some_and(|group| matches!(&group.way, Way::Board(running) if running.is_roomy()))
+        self.running(at).is_some_and(Running::is_roomy)
     }
 
     /// Whether this thread should wait for this group on another processor.
     pub(super) fn is_crowded(&self, at: usize) -> bool {
-        let group = self.groups.get(at).and_then(Option::as_ref);
-        group.is_some_and(|group| matches!(&group.way, Way::Board(running) if running.is_crowded()))
+        self.running(at).is_some_and(Running::is_crowded)
     }
 
     /// For which ranks an operation of the group with this index waits, as far as this member sees
     /// it.
     pub(super) fn late(&self, at: usize) -> Option<Standstill> {
-        match &self.groups.get(at)?.as_ref()?.way {
-            Way::Board(running) => running.standstill(Nanos(0)),
-            _ => None,
-        }
+        self.running(at)?.standstill(Nanos(0))
     }
 
     /// Called before a sleep, before it is asked how long that may be.
@@ -585,10 +559,7 @@ impl Boards {
     }
 
     fn active(&self) -> impl Iterator<Item = &Running> {
-        self.active.iter().filter_map(|at| match &self.groups.get(*at)?.as_ref()?.way {
-            Way::Board(running) => Some(&**running),
-            _ => None,
-        })
+        self.active.iter().filter_map(|at| self.running(*at))
     }
 }
 

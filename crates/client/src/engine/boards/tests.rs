@@ -206,6 +206,30 @@ fn draws() -> impl Strategy<Value = Draw> {
     })
 }
 
+/// Whether a bell was rung since this was last asked.
+fn is_rung(bell: &Bell) -> bool {
+    use std::os::fd::AsRawFd;
+    let mut entry = libc::pollfd { fd: bell.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: the entry lives across the call.
+    let rung = unsafe { libc::poll(&raw mut entry, 1, 0) } == 1;
+    bell.clear(|_, _| {});
+    rung
+}
+
+/// Every operation of the program is over at every member, with the right bits.
+fn check(posted: &[Vec<Posted>], program: &[Draw]) -> Result<(), TestCaseError> {
+    for (member, posted) in posted.iter().enumerate() {
+        for (number, (posted, draw)) in posted.iter().zip(program).enumerate() {
+            prop_assert_eq!(posted.completion.outcome(), Some(Ok::<(), Error>(())));
+            if let Some(expected) = &posted.expected {
+                let is_right = posted.output[..expected.len()] == expected[..];
+                prop_assert!(is_right, "member {member}, operation {number}: {draw:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
@@ -240,14 +264,7 @@ proptest! {
             steps += 1;
             prop_assert!(steps < 20_000, "members wait for each other for ever");
         }
-        for (member, posted) in posted.iter().enumerate() {
-            for (number, (posted, draw)) in posted.iter().zip(&program).enumerate() {
-                prop_assert_eq!(posted.completion.outcome(), Some(Ok::<(), Error>(())));
-                if let Some(expected) = &posted.expected {
-                    prop_assert!(posted.output[..expected.len()] == expected[..], "member {member}, operation {number}: {draw:?}");
-                }
-            }
-        }
+        check(&posted, &program)?;
         prop_assert!(members.all.iter().all(|(running, _)| !running.is_busy()));
     }
 }
@@ -288,15 +305,7 @@ fn who_has_left_is_missed_only_for_what_it_has_not_given() {
 fn a_sleeper_is_woken_by_what_it_waits_for() {
     let mut members = Members::new(shapes(3)[0].clone(), 3);
     let draw = Draw { collective: Collective::Allreduce, count: 3, root: 0, in_place: false };
-    let rung = |members: &Members, member: usize| {
-        use std::os::fd::AsRawFd;
-        let (_, bell) = &members.all[member];
-        let mut entry = libc::pollfd { fd: bell.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: the entry lives across the call.
-        let rung = unsafe { libc::poll(&raw mut entry, 1, 0) } == 1;
-        bell.clear(|_, _| {});
-        rung
-    };
+    let rung = |members: &Members, member: usize| is_rung(&members.all[member].1);
     let one = members.post(0, draw, 0);
     assert!(!members.all[0].0.fall_asleep(), "nothing is there");
     let _two = members.post(1, draw, 0);

@@ -1,7 +1,7 @@
 //! What a member finds wrong at its board: others have left it, or have called something else.
 
 use trib_wire::body::{Fault, Reason};
-use trib_wire::{NodeId, Rank, Signature};
+use trib_wire::{NodeId, Signature};
 
 use super::super::cut::{Cut, Need, signature_of};
 use super::{Broken, Running};
@@ -65,15 +65,7 @@ impl Running {
         Err(self.fault(Reason::Mismatch, a, b, signatures))
     }
 
-    pub(super) fn fault(
-        &self,
-        reason: Reason,
-        a: usize,
-        b: usize,
-        signatures: Option<(Signature, Signature)>,
-    ) -> Broken {
-        let rank = |member: usize| self.members.nth(member as u32).unwrap_or(Rank(0));
-        let fault = Fault { reason, node: NodeId(0), rank_a: rank(a), rank_b: rank(b), signatures };
-        Broken { fault }
+    fn fault(&self, reason: Reason, a: usize, b: usize, signatures: Option<(Signature, Signature)>) -> Broken {
+        Broken { fault: Fault { reason, node: NodeId(0), rank_a: self.rank(a), rank_b: self.rank(b), signatures } }
     }
 }

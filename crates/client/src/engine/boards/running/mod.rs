@@ -19,7 +19,7 @@ use trib_transport::memory::{Bell, BellAddress, Board, Wish};
 use trib_wire::body::Fault;
 use trib_wire::{Collective, Rank, RankList, Signature};
 
-use super::cut::{Cut, Need, View};
+use super::cut::{Cut, Need, View, portions_from};
 use super::first_wait::FirstWait;
 use super::fold::Folder;
 use super::heads::{Heads, Own, Trunk};
@@ -124,7 +124,7 @@ impl Running {
     /// differs from rank to rank: what of it a host needs is not known to the group of the heads.
     #[inline]
     pub(super) fn serves(&self, collective: Collective) -> bool {
-        self.wide.is_none() || !matches!(collective, Collective::Allgather | Collective::ReduceScatter)
+        !self.is_wide() || !matches!(collective, Collective::Allgather | Collective::ReduceScatter)
     }
 
     /// Whether the group has members on other hosts.
@@ -158,7 +158,7 @@ impl Running {
     ) -> Result<(), (Memory, bool)> {
         let cut = self.cut(signature);
         let is_short = self.operations.is_empty() && cut.pieces() == 1 && cut.given_bytes(0) <= SHORT;
-        if !is_short || self.wide.is_some() || !self.board.has_room(self.given, &mut self.known) {
+        if !is_short || self.is_wide() || !self.board.has_room(self.given, &mut self.known) {
             return Err((memory, false));
         }
         let number = self.given;
@@ -200,7 +200,7 @@ impl Running {
                     None => (Some(signature.root), self.board.piece_len()),
                     Some(wide) => (wide.span.find(signature.root).and_then(|found| found.1), wide.span.piece_len()),
                 };
-                let view = View { members, me, root, is_wide: self.wide.is_some() };
+                let view = View { members, me, root, is_wide: self.is_wide() };
                 *self.last.insert(Cut::new(signature, view, piece_len))
             }
         }
@@ -213,6 +213,11 @@ impl Running {
     /// The operation between the hosts for which this member waits, if it is the first here.
     pub(super) fn flight(&self) -> Option<&Arc<Completion>> {
         self.heads()?.first()
+    }
+
+    /// The rank of a member.
+    fn rank(&self, member: usize) -> Rank {
+        self.members.nth(member as u32).unwrap_or(Rank(0))
     }
 
     pub(super) fn members(&self) -> usize {
@@ -318,7 +323,7 @@ impl Running {
 
     /// Folds portions of the pieces that this member has given, as long as there are any.
     fn fold_portions(&mut self, bell: &Bell) -> Result<bool, Broken> {
-        if self.board.members() < 3 && self.wide.is_none() {
+        if self.board.members() < portions_from(self.is_wide()) as usize {
             return Ok(false);
         }
         let mut folded = false;
@@ -364,7 +369,7 @@ impl Running {
 
     fn send_up_from(&mut self, Wide { span, heads }: &mut Wide, trunk: &mut dyn Trunk) -> Result<bool, Broken> {
         let Some(heads) = heads else { return Ok(false) };
-        let (before, me) = (heads.up(), self.members.nth(0).unwrap_or(Rank(0)));
+        let (before, me) = (heads.up(), self.rank(0));
         while heads.up() < self.given && !heads.leaves_it() {
             let number = heads.up();
             let Some(Operation { cut, first, .. }) = holding(&self.operations, number) else { break };
@@ -387,7 +392,7 @@ impl Running {
     /// Shows the answers that have come.
     fn land(&mut self, bell: &Bell, trunk: &mut dyn Trunk) -> Result<bool, Broken> {
         let mut landed = false;
-        let me = self.members.nth(0).unwrap_or(Rank(0));
+        let me = self.rank(0);
         while let Some(Wide { span, heads: Some(heads) }) = self.wide.as_deref_mut()
             && let Some(Operation { cut, .. }) = holding(&self.operations, heads.answered())
             && let Some(number) = heads

@@ -200,14 +200,7 @@ proptest! {
             count += 1;
             prop_assert!(count < 50_000, "members wait for each other for ever");
         }
-        for (member, posted) in posted.iter().enumerate() {
-            for (number, (posted, draw)) in posted.iter().zip(&program).enumerate() {
-                prop_assert_eq!(posted.completion.outcome(), Some(Ok::<(), Error>(())));
-                if let Some(expected) = &posted.expected {
-                    prop_assert!(posted.output[..expected.len()] == expected[..], "member {member}, operation {number}: {draw:?}");
-                }
-            }
-        }
+        check(&posted, &program)?;
         prop_assert!(wide.members.iter().all(|(running, ..)| !running.is_busy()));
         prop_assert!(wide.network.borrow().posted.iter().all(VecDeque::is_empty));
     }
@@ -260,16 +253,8 @@ fn who_leaves_is_missed_by_the_first_and_the_first_by_the_others() {
 
 #[test]
 fn who_waits_for_an_answer_sleeps_until_it_is_there() {
-    use std::os::fd::AsRawFd;
     let mut wide = two_hosts();
-    let rung = |wide: &Wide, member: usize| {
-        let bell = &wide.members[member].1;
-        let mut entry = libc::pollfd { fd: bell.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: the entry lives across the call.
-        let rung = unsafe { libc::poll(&raw mut entry, 1, 0) } == 1;
-        bell.clear(|_, _| {});
-        rung
-    };
+    let rung = |wide: &Wide, member: usize| is_rung(&wide.members[member].1);
     let mut kept = vec![wide.post(1, SUM, 0)];
     assert!(!wide.members[1].0.fall_asleep(), "nothing is there");
     kept.push(wide.post(0, SUM, 0));
