@@ -27,14 +27,18 @@ class Recovery(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             stop = pathlib.Path(folder) / "stop"
             with Ranks(fabric, ranks, "loop_worker", "loop", {"counts": list(counts), "stop": str(stop)}) as running:
+                self.running = running
                 wait_until(lambda: running.progress(0) > 5, 30, "first operations")
                 act()
-                before = running.progress(0)
-                wait_until(lambda: running.progress(0) > before + 5, 60, "operations after it")
+                self.await_operations("after it")
                 stop.touch()
                 results = running.results(60)
         self.assertEqual(len({result["digest"] for result in results}), 1)
         return results
+
+    def await_operations(self, when):
+        before = self.running.progress(0)
+        wait_until(lambda: self.running.progress(0) > before + 5, 60, f"operations {when}")
 
     def test_a_job_outlives_every_node_of_its_tree(self):
         for name in ("leaf0", "leaf1", "root"):
@@ -198,6 +202,8 @@ context.finalize()
                     pid = fabric.processes()[name]
                     send(pid, signal.SIGTERM)
                     wait_until(lambda: name not in fabric.processes(), 30, f"{name} has ended")
+                    # Who is still on the way to the next one that ends finds that out by itself.
+                    self.await_operations(f"without {name}")
                 wait_until(lambda: len(explained(fabric)["parts"]) == 3, 30, "all nodes are at ranks")
                 said.append(explained(fabric))
 
@@ -205,7 +211,7 @@ context.finalize()
             self.assertTrue(all(result["counters"]["epochs"] >= 1 for result in results))
         self.assertTrue(all(home["moves"] for home in said[0]["homes"]), said[0]["homes"])
         causes = [epoch["cause"] for epoch in said[0]["epochs"]]
-        self.assertEqual(set(causes), {"told"}, "nobody has had to find out")
+        self.assertEqual([cause for cause in causes if cause != "told"], [], "nobody has had to find out")
 
     def test_ranks_that_host_nodes_and_leave_one_by_one_hand_them_over(self):
         code = """
