@@ -6,6 +6,7 @@ use trib_transport::udp::{Receiver, RecvBatch};
 use super::Engine;
 
 /// A thread that looks at one lane. What comes on others is read before any thread sleeps.
+/// All of it is inlined, because a look has to touch few pages.
 pub(super) struct Looking {
     lane: usize,
     near: Option<Glance>,
@@ -15,18 +16,21 @@ pub(super) struct Looking {
 
 impl Looking {
     /// `end` must follow.
+    #[inline(always)]
     pub(super) fn begin(engine: &mut Engine, lane: usize) -> Looking {
         let own = &mut engine.lanes[lane];
         Looking { lane, near: own.glance(), receiver: own.driver.datagrams.receiver(), batch: own.single_batch() }
     }
 
     /// Whether a look costs no system call.
+    #[inline(always)]
     pub(super) fn is_near(&self) -> bool {
         self.near.is_some()
     }
 
     /// Whether something has come. Faults come over the stream, which is not looked at where
     /// datagrams are: learning of them a little later does no harm.
+    #[inline(always)]
     pub(super) fn has_come(&mut self) -> bool {
         match &self.near {
             Some(near) => {
@@ -38,6 +42,7 @@ impl Looking {
     }
 
     /// Reads what has come. `goes_on` says that there may be more to wait for.
+    #[inline(always)]
     pub(super) fn take(&mut self, engine: &mut Engine, goes_on: impl Fn() -> bool) {
         let now = engine.lately();
         let lane = &mut engine.lanes[self.lane];
@@ -54,6 +59,7 @@ impl Looking {
         self.near = lane.glance();
     }
 
+    #[inline(always)]
     pub(super) fn end(self, engine: &mut Engine) {
         engine.lanes[self.lane].keep_batch(self.batch);
     }

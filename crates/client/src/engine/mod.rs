@@ -323,9 +323,9 @@ impl Engine {
 
     /// Posts an operation whose caller waits for it. `None`: it is over already.
     fn run(&mut self, lanes: &Lanes, group: &GroupState, posting: Posting) -> Result<Option<Arc<Completion>>, Error> {
-        let Posting::Whole(signature, memory) = posting else { return self.post(lanes, group, posting).map(Some) };
-        let Some(at) = self.boards.takes(group, signature.collective) else {
-            return self.post(lanes, group, Posting::Whole(signature, memory)).map(Some);
+        let (at, (signature, memory)) = match (self.board_for(group, &posting), posting) {
+            (Some(at), Posting::Whole(signature, memory)) => (at, (signature, memory)),
+            (_, posting) => return self.post(lanes, group, posting).map(Some),
         };
         let Engine { boards, stare, board_patience: patience, clock, .. } = self;
         match boards.run(at, signature, memory, &mut FirstWait { stare, patience, clock }) {
@@ -341,6 +341,13 @@ impl Engine {
         }
     }
 
+    /// The index of the group among those that have boards, if this operation goes there.
+    #[inline]
+    fn board_for(&self, group: &GroupState, posting: &Posting) -> Option<usize> {
+        let Posting::Whole(signature, _) = posting else { return None };
+        self.boards.takes(group, signature.collective)
+    }
+
     fn post(&mut self, lanes: &Lanes, group: &GroupState, posting: Posting) -> Result<Arc<Completion>, Error> {
         let posted = self.post_now(lanes, group, posting);
         self.unused_lease.posted(self.may_be_revoked());
@@ -349,13 +356,11 @@ impl Engine {
 
     fn post_now(&mut self, lanes: &Lanes, group: &GroupState, posting: Posting) -> Result<Arc<Completion>, Error> {
         let now = self.now();
-        let posting = match posting {
-            Posting::Whole(signature, memory) => match self.boards.takes(group, signature.collective) {
-                Some(at) => return self.boards.post(at, (now, &mut self.lanes[0]), signature, memory),
-                None => Posting::Whole(signature, memory),
-            },
-            cut => cut,
-        };
+        if let Some(at) = self.board_for(group, &posting)
+            && let Posting::Whole(signature, memory) = posting
+        {
+            return self.boards.post(at, (now, &mut self.lanes[0]), signature, memory);
+        }
         match (&mut self.lanes[..], posting) {
             ([lane], Posting::Whole(signature, memory)) => {
                 let completion = Arc::new(Completion::on_lane(0, signature));

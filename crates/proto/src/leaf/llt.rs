@@ -44,8 +44,8 @@ pub(super) struct Datagrams {
     /// The fragments whose results had come when the epoch began. They come again, because other
     /// ranks lack them.
     had: Delivered,
-    /// The same as `got`, and fragments of operations that were given up whose results have come
-    /// since. This rank does not hold those, and asks about them no more.
+    /// Fragments of operations that were given up whose results have come since, with what was in
+    /// `got` then. This rank does not hold those, and asks about them no more.
     heard: Delivered,
     /// Operations that are over.
     kept: Kept,
@@ -234,7 +234,6 @@ impl Datagrams {
         let complete = operation.done == operation.pieces;
         let was_oldest = header.seq == self.oldest();
         self.got.insert(header.seq);
-        self.heard.insert(header.seq);
         if was_oldest {
             self.rearm(at.now, at.round_trip);
         }
@@ -249,26 +248,47 @@ impl Datagrams {
 
     /// A result has come that nobody waits for. It may be of an operation that was given up.
     fn hear(&mut self, at: &At<'_, impl LeafOutput>, seq: u64) {
-        if seq >= self.sent || self.heard.contains(seq) || self.index_of(seq).is_some() {
+        let mut heard = self.heard();
+        if seq >= self.sent || heard.contains(seq) || self.index_of(seq).is_some() {
             return;
         }
         let was_oldest = seq == self.oldest();
-        self.heard.insert(seq);
+        heard.insert(seq);
+        self.heard = heard;
         if was_oldest {
             self.rearm(at.now, at.round_trip);
         }
     }
 
+    /// The fragments whose results have come in this epoch, those of what was given up included.
+    fn heard(&self) -> Delivered {
+        let mut heard = self.heard;
+        heard.unite(self.got);
+        heard
+    }
+
     /// The oldest fragment about which this rank may ask: one whose result it waits for, or else
     /// one that it has given up. Of those that it gives up before it has sent them in this epoch no
     /// result comes, and what has come of the others says nothing of what it waits for.
+    #[inline]
     fn oldest(&self) -> u64 {
+        let low = self.got.low();
+        let has_low = |operation: &Operation| (operation.base..operation.end()).contains(&low);
+        // Mostly nothing is given up.
+        if low == self.sent || self.operations.front().is_some_and(has_low) {
+            return low;
+        }
+        self.oldest_but_for_given_up(low)
+    }
+
+    #[cold]
+    fn oldest_but_for_given_up(&self, low: u64) -> u64 {
         let missing = |operation: &Operation| {
-            let mut sent = operation.base.max(self.got.low())..operation.end().min(self.sent);
+            let mut sent = operation.base.max(low)..operation.end().min(self.sent);
             sent.find(|seq| !self.got.contains(*seq))
         };
         let mut begun = self.operations.iter().take_while(|operation| operation.base < self.sent);
-        begun.find_map(missing).unwrap_or(self.heard.low())
+        begun.find_map(missing).unwrap_or(self.heard().low())
     }
 
     /// Every rank has the results below this number. A rank that has sent fragment n has the result
