@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "notice.h"
+#include "runtime.h"
 #include "tributary.h"
 
 #include <errno.h>
@@ -44,7 +45,7 @@ static bool parse(const struct setting *setting, const char *text, uint64_t *val
 
 uint32_t config_timeout_ms(void)
 {
-    const char *text = getenv(TIMEOUT.name);
+    const char *text = runtime_setting(TIMEOUT.name);
     uint64_t value;
 
     return (uint32_t)(text != NULL && parse(&TIMEOUT, text, &value) && value > 0 ? value : TIMEOUT.fallback);
@@ -52,7 +53,7 @@ uint32_t config_timeout_ms(void)
 
 static uint64_t number(const struct setting *setting)
 {
-    const char *text = getenv(setting->name);
+    const char *text = runtime_setting(setting->name);
     uint64_t value;
 
     if (text == NULL || text[0] == '\0')
@@ -67,13 +68,13 @@ static uint64_t number(const struct setting *setting)
 
 static bool switched_on(const char *name)
 {
-    const char *text = getenv(name);
+    const char *text = runtime_setting(name);
     return text != NULL && text[0] != '\0' && strcmp(text, "0") != 0;
 }
 
 static uint32_t read_mode(void)
 {
-    const char *text = getenv("TRIB_MPI");
+    const char *text = runtime_setting("TRIB_MPI");
 
     if (text == NULL || text[0] == '\0' || strcmp(text, "on") == 0)
         return MODE_ON;
@@ -112,7 +113,7 @@ static void ask_library(uint32_t supported[CONFIG_DTYPES])
 
 void config_read(struct config *config)
 {
-    const char *manager = getenv("TRIB_MANAGER");
+    const char *manager = runtime_setting("TRIB_MANAGER");
 
     memset(config, 0, sizeof *config);
     config->mode = read_mode();

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement.h"
 
+#include "runtime.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,29 +47,21 @@ static void find_leaders(struct entry *entries)
     }
 }
 
-static bool all_have(bool memory, MPI_Comm world)
-{
-    int mine = memory, least;
-
-    PMPI_Allreduce(&mine, &least, 1, MPI_INT, MPI_MIN, world);
-    return least != 0;
-}
-
 void placement_read(MPI_Comm world)
 {
     struct entry own, *entries = NULL;
 
-    PMPI_Comm_rank(world, &own.rank);
-    PMPI_Comm_size(world, &ranks);
+    own.rank = runtime_rank(world);
+    ranks = runtime_size(world);
     leaders = malloc((size_t)ranks * sizeof *leaders);
     if (own.rank == 0)
         entries = malloc((size_t)ranks * sizeof *entries);
-    if (all_have(leaders != NULL && (own.rank != 0 || entries != NULL), world)) {
+    if (runtime_least(world, leaders != NULL && (own.rank != 0 || entries != NULL)) != 0) {
         read_own_name(&own);
-        PMPI_Gather(&own, sizeof own, MPI_BYTE, entries, sizeof own, MPI_BYTE, 0, world);
+        runtime_gather(world, &own, entries, sizeof own);
         if (own.rank == 0)
             find_leaders(entries);
-        PMPI_Bcast(leaders, ranks, MPI_INT, 0, world);
+        runtime_bcast(world, leaders, ranks * (int)sizeof *leaders, 0);
     } else {
         placement_forget();
     }

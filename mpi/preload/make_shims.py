@@ -6,8 +6,8 @@ stubs    in libtrib_mpi.so, which is preloaded: one for every call, under the MP
          MPI's types and hands its arguments on as machine words, to a shim or to the MPI.
 shims    in libtrib_mpi_FAMILY.so: one for every call that policy.c decides about. A shim itself
          decides nothing.
-counted  what both agree about: the numbers of the collectives that are only counted, and a mark of
-         this table.
+counted  what both agree about: the numbers of the collectives, of which those that are only counted
+         come first, and a mark of this table.
 
 usage: make_shims.py stubs|shims|counted calls.toml > FILE
 """
@@ -160,9 +160,10 @@ def main() -> None:
     elif sys.argv[1] == "shims":
         sys.stdout.write(SHIMS_HEAD + "".join(shim(call) for call in table["call"]) + arity_check(only_counted))
     else:
-        rows = " \\\n".join(f"    X({name})" for name in only_counted)
+        taken = [call["name"] for call in table["call"] if call["class"] == "collective"]
+        rows = " \\\n".join(f"    X({name})" for name in [*only_counted, *taken])
         sys.stdout.write(f'#define COUNTED_MARK "{hashlib.sha256(text).hexdigest()[:16]}"\n')
-        sys.stdout.write(f"#define COUNTED_CALLS {len(only_counted)}\n#define COUNTED(X) \\\n{rows}\n")
+        sys.stdout.write(f"#define COUNTED_CALLS {len(only_counted)}\n#define ALL_COLLECTIVES(X) \\\n{rows}\n")
 
 
 if __name__ == "__main__":

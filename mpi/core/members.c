@@ -2,6 +2,7 @@
 #include "members.h"
 
 #include "placement.h"
+#include "runtime.h"
 
 #include <stdlib.h>
 
@@ -13,23 +14,15 @@ typedef bool (*question)(uint32_t rank, int world_rank, void *about);
 
 static bool holds_for_all(MPI_Comm comm, MPI_Comm world, question holds, void *about)
 {
-    MPI_Group group, world_group;
-    int size, source[CHUNK], target[CHUNK];
+    int size = runtime_size(comm), ranks[CHUNK];
     bool so_far = true;
 
-    PMPI_Comm_size(comm, &size);
-    PMPI_Comm_group(comm, &group);
-    PMPI_Comm_group(world, &world_group);
     for (int first = 0; so_far && first < size; first += CHUNK) {
         int count = size - first < CHUNK ? size - first : CHUNK;
-        for (int i = 0; i < count; i++)
-            source[i] = first + i;
-        PMPI_Group_translate_ranks(group, count, source, world_group, target);
+        runtime_ranks_in(world, comm, first, count, ranks);
         for (int i = 0; so_far && i < count; i++)
-            so_far = holds((uint32_t)(first + i), target[i], about);
+            so_far = holds((uint32_t)(first + i), ranks[i], about);
     }
-    PMPI_Group_free(&group);
-    PMPI_Group_free(&world_group);
     return so_far;
 }
 
@@ -68,10 +61,8 @@ bool members_share_host(MPI_Comm comm, MPI_Comm world)
 
 uint32_t *members_read(MPI_Comm comm, MPI_Comm world)
 {
-    int size;
+    uint32_t *ranks = malloc((size_t)runtime_size(comm) * sizeof *ranks);
 
-    PMPI_Comm_size(comm, &size);
-    uint32_t *ranks = malloc((size_t)size * sizeof *ranks);
     if (ranks != NULL)
         holds_for_all(comm, world, note_rank, ranks);
     return ranks;

@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job.h"
 
-#include "group.h"
-#include "meeting.h"
 #include "notice.h"
 #include "once.h"
 #include "placement.h"
 #include "report.h"
+#include "runtime.h"
 
 #include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-struct job job = {.world = MPI_COMM_NULL, .keyval = MPI_KEYVAL_INVALID};
+struct job job = {.world = MPI_COMM_NULL};
 
 static int oob_gather(void *ctx, const void *sbuf, void *rbuf, size_t len)
 {
     (void)ctx;
     if (len > INT_MAX)
         return 1;
-    return PMPI_Gather(sbuf, (int)len, MPI_BYTE, rbuf, (int)len, MPI_BYTE, 0, job.world) != MPI_SUCCESS;
+    return !runtime_gather(job.world, sbuf, rbuf, (int)len);
 }
 
 static int oob_bcast(void *ctx, void *buf, size_t len)
@@ -31,39 +29,32 @@ static int oob_bcast(void *ctx, void *buf, size_t len)
     (void)ctx;
     if (len > INT_MAX)
         return 1;
-    return PMPI_Bcast(buf, (int)len, MPI_BYTE, 0, job.world) != MPI_SUCCESS;
+    return !runtime_bcast(job.world, buf, (int)len, 0);
 }
 
-/* Lets the MPI move messages that other ranks send to this one. Looking for a message makes it
- * progress, and nobody sends any on this communicator. */
 static void progress(void *ctx)
 {
-    int found;
-
     (void)ctx;
-    PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, job.world, &found, MPI_STATUS_IGNORE);
+    runtime_progress();
 }
 
 static void share_config(void)
 {
     if (job.rank == 0)
         config_read(&job.config);
-    PMPI_Bcast(&job.config, sizeof job.config, MPI_BYTE, 0, job.world);
+    runtime_bcast(job.world, &job.config, sizeof job.config, 0);
 }
 
 /* All ranks join or none does. If some could not, all get the error text of the lowest of them. */
 static bool agree(int status)
 {
-    struct {
-        int status, rank;
-    } mine = {status == TRIB_OK ? 0 : -1, job.rank}, worst;
+    int refused = runtime_least(job.world, status == TRIB_OK ? job.size : job.rank);
 
-    PMPI_Allreduce(&mine, &worst, 1, MPI_2INT, MPI_MINLOC, job.world);
-    if (worst.status == 0)
+    if (refused == job.size)
         return true;
-    if (job.rank == worst.rank)
+    if (job.rank == refused)
         snprintf(job.refusal, sizeof job.refusal, "%s: %s", trib_strerror(status), trib_last_error());
-    PMPI_Bcast(job.refusal, sizeof job.refusal, MPI_CHAR, worst.rank, job.world);
+    runtime_bcast(job.world, job.refusal, sizeof job.refusal, refused);
     return false;
 }
 
@@ -78,7 +69,8 @@ static void join(void)
         .oob = &oob,
         .timeout_ms = (int)job.config.timeout_ms,
         .progress = progress,
-        .calls = "allreduce=MPI_Allreduce,reduce=MPI_Reduce,barrier=MPI_Barrier",
+        .calls = "allreduce=MPI_Allreduce,reduce=MPI_Reduce,barrier=MPI_Barrier,bcast=MPI_Bcast,allgather=MPI_Allgather,"
+                 "reduce_scatter=MPI_Reduce_scatter_block",
     };
     trib_context *context = NULL;
 
@@ -100,13 +92,12 @@ static void become_child(void)
     is_child = true;
 }
 
-void job_join(void)
+void job_join(MPI_Comm world)
 {
     pthread_atfork(NULL, NULL, become_child);
-    job.world = meeting_hold();
-    PMPI_Comm_rank(job.world, &job.rank);
-    PMPI_Comm_size(job.world, &job.size);
-    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, group_deleted, &job.keyval, NULL);
+    job.world = world;
+    job.rank = runtime_rank(world);
+    job.size = runtime_size(world);
     share_config();
     if (job.config.mode != MODE_OFF)
         placement_read(job.world);
@@ -120,29 +111,25 @@ void job_join(void)
         join();
     if (job.context != NULL || (job.config.report && job.config.mode != MODE_OFF))
         once_open(job.world);
-    if (job.context != NULL)
-        group_create(MPI_COMM_WORLD);
-    else if (job.rank == 0 && job.config.mode != MODE_OFF && job.config.mode != MODE_REPORT)
+    if (job.context == NULL && job.rank == 0 && job.config.mode != MODE_OFF && job.config.mode != MODE_REPORT)
         notice("the collectives of this program stay with the MPI: %s", job.refusal);
+}
+
+void job_meet_at_end(void)
+{
+    if (job.context != NULL)
+        runtime_barrier(job.world); /* a rank that left earlier would take along the nodes that it hosts */
+    if (job.config.report)
+        report_write();
 }
 
 void job_leave(void)
 {
-    if (!job_is_own())
-        return;
-    if (job.context != NULL)
-        PMPI_Barrier(job.world); /* a rank that left earlier would take along the nodes that it hosts */
-    if (job.config.report)
-        report_write();
-    if (job.context != NULL) {
-        if (group_of(MPI_COMM_WORLD) != NULL)
-            PMPI_Comm_delete_attr(MPI_COMM_WORLD, job.keyval);
-        trib_context *context = job.context;
-        job.context = NULL;
-        trib_finalize(context);
-    }
-    PMPI_Comm_free_keyval(&job.keyval);
-    PMPI_Comm_free(&job.world);
+    trib_context *context = job.context;
+
+    job.context = NULL;
+    trib_finalize(context);
+    job.world = MPI_COMM_NULL;
     placement_forget();
     once_close();
 }
@@ -177,8 +164,7 @@ _Noreturn void job_end(const char *format, ...)
     } else {
         nanosleep(&spoken_for, NULL);
     }
-    PMPI_Abort(MPI_COMM_WORLD, 1);
-    abort();
+    runtime_end();
 }
 
 bool job_is_own(void)

@@ -12,10 +12,20 @@
 #include <mpi.h>
 #include <stddef.h>
 
+/* A C struct of a value and an int, with the bytes that its compiler leaves empty. */
+struct pair_layout {
+    size_t value;    /* bytes of the value */
+    size_t index;    /* where the int lies */
+    size_t distance; /* bytes of the struct */
+    size_t width;    /* bytes of both without gaps; 0: this is no pair, or has no gaps */
+};
+
 struct wire_type {
     enum trib_dtype dtype;
     enum trib_op op;
-    size_t width; /* bytes of one element */
+    size_t width; /* bytes of one of the tree's elements */
+    size_t each;  /* the tree's elements in one of the MPI's: a complex number has two */
+    struct pair_layout pair;
 };
 
 /* Returns REASON_TREE and sets *type, or returns why the tree does not take the type or operator.

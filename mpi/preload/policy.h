@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every decision about a wrapped call. The generated shims call these functions.
+ * What happens at each wrapped call. The generated shims call these functions.
  */
 #ifndef TRIB_MPI_POLICY_H
 #define TRIB_MPI_POLICY_H
@@ -26,6 +26,11 @@ bool policy_allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatyp
 bool policy_reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm,
                    int *result);
 bool policy_barrier(MPI_Comm comm, int *result);
+bool policy_bcast(void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm, int *result);
+bool policy_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount,
+                      MPI_Datatype recvtype, MPI_Comm comm, int *result);
+bool policy_reduce_scatter_block(const void *sendbuf, void *recvbuf, int recvcount, MPI_Datatype datatype, MPI_Op op,
+                                 MPI_Comm comm, int *result);
 
 /* Notes that the MPI is about to do a collective that the tree does not take. */
 void policy_counted(enum collective collective);

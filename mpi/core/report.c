@@ -3,6 +3,7 @@
 
 #include "job.h"
 #include "notice.h"
+#include "runtime.h"
 #include "tributary.h"
 
 #include <errno.h>
@@ -117,7 +118,7 @@ static bool was_called(const struct figures *figures, int collective)
 
 static void print_collective(const struct figures *figures, int collective)
 {
-    if (collective >= COLLECTIVE_COUNTED) {
+    if (figures->calls[collective][REASON_NOT_TAKEN] == left_to_mpi(figures, collective) && figures->calls[collective][REASON_TREE] == 0) {
         notice("  %-26s %12s %16s %12" PRIu64 "  (%s)", collective_name((enum collective)collective), "-", "-",
                left_to_mpi(figures, collective), reason_text(REASON_NOT_TAKEN));
         return;
@@ -177,13 +178,16 @@ static void write_collective(FILE *file, const struct figures *figures, int coll
 
 static void write_json(FILE *file, const struct figures *figures)
 {
+    const char *separator = "\n  ";
+
     fprintf(file, "{\"format\": 1, \"ranks\": %d, \"job\": %s, \"reason\": ", job.size, job.context != NULL ? "true" : "false");
     write_string(file, job.refusal);
     fputs(",\n \"collectives\": {", file);
     for (int collective = 0; collective < COLLECTIVES; collective++) {
-        if (collective >= COLLECTIVE_COUNTED && !was_called(figures, collective))
+        if (collective < (int)COUNTED_CALLS && !was_called(figures, collective))
             continue;
-        fputs(collective > 0 ? ",\n  " : "\n  ", file);
+        fputs(separator, file);
+        separator = ",\n  ";
         write_collective(file, figures, collective);
     }
     fputs("},\n \"groups\": {", file);
@@ -207,7 +211,7 @@ static void write_file(const char *path, const struct figures *figures)
 
 static const char *setting(const char *name)
 {
-    const char *value = getenv(name);
+    const char *value = runtime_setting(name);
 
     return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0 ? value : NULL;
 }
@@ -218,7 +222,7 @@ void report_write(void)
     char whose[96];
 
     own = own_figures();
-    PMPI_Reduce(&own, &all, sizeof own / sizeof(uint64_t), MPI_UINT64_T, MPI_SUM, 0, job.world);
+    runtime_sum(job.world, (const uint64_t *)&own, (uint64_t *)&all, sizeof own / sizeof(uint64_t));
     if (job.rank != 0)
         return;
     snprintf(whose, sizeof whose, "MPI_COMM_WORLD of %d ranks; the figures are sums over them", job.size);

@@ -20,7 +20,7 @@ const char trib_mpi_mark[] = COUNTED_MARK;
 EXPORT void trib_mpi_count(unsigned index);
 void trib_mpi_count(unsigned index)
 {
-    policy_counted((enum collective)(COLLECTIVE_COUNTED + (int)index));
+    policy_counted((enum collective)index);
 }
 
 EXPORT void trib_mpi_tell_fortran(void);

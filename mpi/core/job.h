@@ -14,21 +14,24 @@
 struct job {
     struct config config;
     trib_context *context; /* NULL: no job; refusal says why */
-    MPI_Comm world;        /* the ranks of MPI_COMM_WORLD, for the library alone; MPI_COMM_NULL
-                            * outside MPI_Init .. MPI_Finalize */
-    int keyval;            /* of the attribute that holds a communicator's group */
+    MPI_Comm world;        /* of the ranks of MPI_COMM_WORLD; MPI_COMM_NULL outside MPI_Init ..
+                            * MPI_Finalize */
     int rank, size;        /* in MPI_COMM_WORLD */
     char refusal[1024];
 };
 
 extern struct job job;
 
-/* Joins the job. The call is collective over MPI_COMM_WORLD, right after the MPI's own
- * initialisation. It never fails: without a job all collectives stay with the MPI. */
-void job_join(void);
+/* Joins the job. The call is collective over world, which has the ranks of MPI_COMM_WORLD and on
+ * which nobody else talks meanwhile. It never fails: without a job all collectives stay with the
+ * MPI. */
+void job_join(MPI_Comm world);
 
-/* Writes the report and frees everything. The call is collective over MPI_COMM_WORLD, right before
- * the MPI's own finalisation. */
+/* Waits for all ranks, and writes the report. The call is collective over job.world, at the begin
+ * of MPI_Finalize. */
+void job_meet_at_end(void);
+
+/* Leaves the job and frees everything. The groups must be free. The call is local. */
 void job_leave(void);
 
 /* Tells the manager why collectives of this program stay with the MPI. Only the first call on rank

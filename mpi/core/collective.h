@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The collectives of MPI, and the reasons why one of them may stay with the MPI.
+ * The collectives of the tree and of MPI, and the reasons why one of them may stay with the MPI.
  */
 #ifndef TRIB_MPI_COLLECTIVE_H
 #define TRIB_MPI_COLLECTIVE_H
 
 #include "counted.h"
 
-/* First the collectives that the tree takes, then those that are only counted, in the order of
- * calls.toml. */
-enum collective {
-    COLLECTIVE_ALLREDUCE,
-    COLLECTIVE_REDUCE,
-    COLLECTIVE_BARRIER,
-    COLLECTIVE_COUNTED,
-    COLLECTIVES = COLLECTIVE_COUNTED + COUNTED_CALLS
+/* What the tree can do. */
+enum kind {
+    KIND_ALLREDUCE,
+    KIND_REDUCE,
+    KIND_BARRIER,
+    KIND_BCAST,
+    KIND_ALLGATHER,
+    KIND_REDUCE_SCATTER,
 };
+
+/* What a program calls: COLLECTIVE_MPI_Allreduce and so on, in the order of calls.toml. */
+#define COLLECTIVE_ENUMERATOR(name) COLLECTIVE_##name,
+enum collective { ALL_COLLECTIVES(COLLECTIVE_ENUMERATOR) COLLECTIVES };
 
 /* REASON_TREE is the verdict "through the tree"; every other value says why not. Every verdict but
  * REASON_ARGUMENT, which means that the program's call is wrong, comes from values that MPI
@@ -28,7 +32,6 @@ enum reason {
     REASON_NO_GROUP,
     REASON_ONE_HOST,
     REASON_DATATYPE,
-    REASON_PADDED,
     REASON_OPERATOR,
     REASON_COMBINATION,
     REASON_EMPTY,

@@ -2,7 +2,7 @@
 #include "collective.h"
 
 #define NAME(name) #name,
-static const char *const NAMES[COLLECTIVES] = {"MPI_Allreduce", "MPI_Reduce", "MPI_Barrier", COUNTED(NAME)};
+static const char *const NAMES[COLLECTIVES] = {ALL_COLLECTIVES(NAME)};
 
 static const struct {
     const char *key, *text;
@@ -14,7 +14,6 @@ static const struct {
     [REASON_NO_GROUP] = {"no_group", "the communicator has no group (one rank, an intercommunicator, MPI_Comm_idup, spawned processes, or refused)"},
     [REASON_ONE_HOST] = {"one_host", "its ranks share a host and no memory of ours, where the MPI is faster (TRIB_MPI=force: the tree)"},
     [REASON_DATATYPE] = {"datatype", "the datatype is derived or not one the tree knows"},
-    [REASON_PADDED] = {"padded", "the pairs of this datatype have padding, which the tree does not carry"},
     [REASON_OPERATOR] = {"operator", "the operator is the program's own or not one the tree knows"},
     [REASON_COMBINATION] = {"combination", "the tree cannot do this operator on this datatype"},
     [REASON_EMPTY] = {"empty", "the vector has no elements"},

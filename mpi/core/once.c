@@ -2,8 +2,10 @@
 #include "once.h"
 
 #include "placement.h"
+#include "runtime.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -11,27 +13,39 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAME_LEN 64
+#define NAME_LEN 96
 
 static atomic_int *shared;      /* of all ranks of a host */
 static atomic_int own;          /* where there is none */
 
-/* Makes the shared memory, on the first rank of a host. Returns 0 or -1, as open does. */
-static int make(char name[NAME_LEN])
+/* Makes the shared memory, on the first rank of a host. Returns what open does. */
+static int make(const char name[NAME_LEN])
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(name, NAME_LEN, "/tributary-%ld-%ld%09ld", (long)getpid(), (long)now.tv_sec, now.tv_nsec);
     int file = shm_open(name, O_CREAT | O_EXCL | O_RDWR, 0600);
+
     if (file >= 0 && ftruncate(file, sizeof *shared) != 0) {
         close(file);
         shm_unlink(name);
         file = -1;
     }
-    if (file < 0)
-        name[0] = '\0';
     return file;
+}
+
+/* Names the memory after rank 0's process and clock, and the first rank on the host. */
+static void agree_on_name(MPI_Comm world, int first, char name[NAME_LEN])
+{
+    struct timespec now;
+    struct {
+        int64_t process, seconds, nanoseconds;
+    } origin;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    origin.process = getpid();
+    origin.seconds = now.tv_sec;
+    origin.nanoseconds = now.tv_nsec;
+    runtime_bcast(world, &origin, sizeof origin, 0);
+    snprintf(name, NAME_LEN, "/tributary-%" PRId64 "-%" PRId64 "%09" PRId64 "-%d", origin.process, origin.seconds,
+             origin.nanoseconds, first);
 }
 
 static void map(int file)
@@ -45,23 +59,19 @@ static void map(int file)
 
 void once_open(MPI_Comm world)
 {
-    MPI_Comm host;
-    char name[NAME_LEN] = "";
-    int rank, file = -1;
+    char name[NAME_LEN];
+    int rank = runtime_rank(world), first = placement_leader(rank), file = -1;
 
-    PMPI_Comm_rank(world, &rank);
-    PMPI_Comm_split(world, placement_leader(rank), rank, &host);
-    PMPI_Comm_rank(host, &rank);
-    if (rank == 0)
+    agree_on_name(world, first, name);
+    if (rank == first)
         file = make(name);
-    PMPI_Bcast(name, NAME_LEN, MPI_CHAR, 0, host);
-    if (rank != 0 && name[0] != '\0')
+    runtime_barrier(world);
+    if (rank != first)
         file = shm_open(name, O_RDWR, 0);
     map(file);
-    PMPI_Barrier(host);
-    if (rank == 0 && name[0] != '\0')
+    runtime_barrier(world);
+    if (rank == first)
         shm_unlink(name); /* nothing is left behind, however the program ends */
-    PMPI_Comm_free(&host);
 }
 
 bool once_is_first(void)

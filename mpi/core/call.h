@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A collective as a program calls it.
+ */
+#ifndef TRIB_MPI_CALL_H
+#define TRIB_MPI_CALL_H
+
+#include "collective.h"
+
+#include <mpi.h>
+#include <stdint.h>
+
+struct call {
+    enum kind kind;
+    enum collective name;
+    const void *send; /* may be MPI_IN_PLACE; of a bcast the same as recv */
+    void *recv;
+    /* Of the vector; of the block that each rank gets, for allgather and reduce_scatter. */
+    int64_t count;
+    MPI_Datatype datatype;
+    /* Of the block that a rank gives to an allgather, unless in place. */
+    int64_t send_count;
+    MPI_Datatype send_type;
+    MPI_Op op; /* of reductions */
+    int root;  /* of reduce and bcast */
+};
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "group.h"
+
+#include "job.h"
+#include "members.h"
+#include "notice.h"
+#include "report.h"
+#include "runtime.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+const struct group *group_without_tree(enum reason reason)
+{
+    static struct group all[REASONS];
+
+    all[reason].standing = reason;
+    return &all[reason];
+}
+
+/* Whether the members of a communicator on one host share memory of ours. */
+static bool share_memory(MPI_Comm comm)
+{
+    trib_prediction prediction = {.struct_size = sizeof prediction};
+    uint32_t *ranks = members_read(comm, job.world);
+    uint32_t size = (uint32_t)runtime_size(comm);
+    bool share = ranks != NULL && trib_predict(job.context, ranks, size, &prediction) == TRIB_OK && prediction.in_memory != 0;
+
+    free(ranks);
+    return share;
+}
+
+enum reason group_prospect(MPI_Comm comm)
+{
+    if (runtime_size(comm) < 2 || !members_are_in(comm, job.world))
+        return REASON_NO_GROUP;
+    if (job.config.mode != MODE_FORCE && members_share_host(comm, job.world) && !share_memory(comm))
+        return REASON_ONE_HOST;
+    return REASON_TREE;
+}
+
+struct group *group_begin(MPI_Comm comm, uint64_t tag, const char *name, int *status)
+{
+    struct group *group = calloc(1, sizeof *group);
+    uint32_t *ranks = members_read(comm, job.world);
+
+    *status = TRIB_ERR_MEMORY;
+    if (group != NULL && ranks != NULL) {
+        group->rank = (uint32_t)runtime_rank(comm);
+        group->size = (uint32_t)runtime_size(comm);
+        group->prediction.struct_size = sizeof group->prediction;
+        *status = trib_predict(job.context, ranks, group->size, &group->prediction);
+        if (*status == TRIB_OK)
+            *status = trib_group_create_named_nb(job.context, ranks, group->size, tag, name, &group->tree, &group->creation);
+    }
+    free(ranks);
+    if (*status == TRIB_OK)
+        return group;
+    free(group);
+    return NULL;
+}
+
+int group_await(struct group *group, int timeout_ms)
+{
+    if (group->creation == NULL)
+        return TRIB_OK;
+    int status = trib_wait(group->creation, timeout_ms);
+    trib_request_free(group->creation);
+    group->creation = NULL;
+    return status;
+}
+
+void group_free(struct group *group)
+{
+    if (group == NULL)
+        return;
+    trib_request_free(group->creation);
+    trib_group_free(group->tree);
+    free(group);
+}
+
+enum reason group_dry_prospect(MPI_Comm comm)
+{
+    return runtime_size(comm) > 1 && members_are_in(comm, job.world) ? REASON_DRY_RUN : REASON_NO_GROUP;
+}
+
+void group_tell_one_host(void)
+{
+    if (job.rank == 0)
+        notice("the collectives of this program stay with the MPI: all ranks are on one host, and the fabric has no level of "
+               "hosts for them (levels in TRIB_QUOTA and [limits], trib fabric up --local --shared-host); TRIB_MPI=force asks "
+               "for the tree all the same");
+}
+
+void group_tell_refusal(MPI_Comm comm, const char *name, int status, int status_all)
+{
+    static atomic_bool told; /* on all members, so that one of them speaks for all */
+    const char *called = name[0] != '\0' ? name : "a communicator";
+    int size = runtime_size(comm);
+
+    if (!atomic_exchange(&told, true) && runtime_rank(comm) == 0)
+        notice("%s (%d ranks, the first is rank %d) has no tree and its collectives stay with the MPI: %s%s%s", called, size,
+               job.rank, trib_strerror(status_all), status != TRIB_OK ? ": " : " on another rank",
+               status != TRIB_OK ? trib_last_error() : "");
+    job_tell_fallback("the collectives of %s (%d ranks) stay with the MPI: it got no tree (%s)", called, size,
+                      trib_strerror(status_all));
+}

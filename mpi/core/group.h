@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What this library keeps for a communicator. Only the thread inside a call on the communicator
+ * uses it, and MPI allows one at a time, unless its owner says otherwise.
+ */
+#ifndef TRIB_MPI_GROUP_H
+#define TRIB_MPI_GROUP_H
+
+#include "collective.h"
+#include "tributary.h"
+
+#include <mpi.h>
+#include <stdint.h>
+
+struct group {
+    enum reason standing; /* REASON_TREE, or why the communicator has no tree; then nothing else is
+                           * set */
+    trib_group *tree;
+    trib_request *creation;     /* NULL once its end is known */
+    trib_prediction prediction; /* for which operations the tree pays; equal on all members */
+    uint32_t rank, size;
+};
+
+/* What all communicators that stay with the MPI for this reason share. Never freed. */
+const struct group *group_without_tree(enum reason reason);
+
+/* Why comm is to have no tree, before anything is made; REASON_TREE if it is to have one. There is
+ * a job. The call is local, and all members come to the same, except that one may lack memory. */
+enum reason group_prospect(MPI_Comm comm);
+
+/* The same for a program without a job, which asks what would be: REASON_DRY_RUN for a tree. */
+enum reason group_dry_prospect(MPI_Comm comm);
+
+/* Says on stderr, on rank 0, that all ranks are on one host, and what to do. */
+void group_tell_one_host(void);
+
+/* Begins to make comm's tree, and waits for nobody. All members give the same tag; of groups with
+ * equal members that are made at the same time, each has another one. Returns NULL and sets *status
+ * if this rank cannot. */
+struct group *group_begin(MPI_Comm comm, uint64_t tag, const char *name, int *status);
+
+/* Waits until the tree is made, or for timeout_ms (negative: without a limit). Returns TRIB_OK, or
+ * why there is none, which is the same on all members unless this rank's time is up. */
+int group_await(struct group *group, int timeout_ms);
+
+/* Leaves the tree. NULL is allowed. */
+void group_free(struct group *group);
+
+/* Says on stderr, once in the program, why a communicator has no tree. status is this rank's own,
+ * and TRIB_OK where another rank met the error. */
+void group_tell_refusal(MPI_Comm comm, const char *name, int status, int status_all);
+
+#endif

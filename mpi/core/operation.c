@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operation.h"
+
+#include "job.h"
+#include "notice.h"
+#include "report.h"
+
+#include <stddef.h>
+
+/* Waits without a limit, because a late rank is no failure. If a node dies, the library goes on
+ * with another one; if that cannot be, or a rank dies, it learns of it on every other member. */
+static int through_tree(trib_group *tree, const struct operation *o)
+{
+    switch (o->call.kind) {
+    case KIND_ALLREDUCE:
+        return trib_allreduce(tree, o->input, o->output, o->count, o->type.dtype, o->type.op);
+    case KIND_REDUCE:
+        return trib_reduce(tree, o->input, o->output, o->count, o->type.dtype, o->type.op, (uint32_t)o->call.root);
+    case KIND_BCAST:
+        return trib_bcast(tree, o->output, o->count, (uint32_t)o->call.root);
+    case KIND_ALLGATHER:
+        return trib_allgather(tree, o->input, o->output, o->count);
+    case KIND_REDUCE_SCATTER:
+        return trib_reduce_scatter(tree, o->input, o->output, o->count, o->type.dtype, o->type.op);
+    default:
+        return trib_barrier(tree);
+    }
+}
+
+static int post(trib_group *tree, const struct operation *o, trib_request **request)
+{
+    switch (o->call.kind) {
+    case KIND_ALLREDUCE:
+        return trib_allreduce_nb(tree, o->input, o->output, o->count, o->type.dtype, o->type.op, request);
+    case KIND_REDUCE:
+        return trib_reduce_nb(tree, o->input, o->output, o->count, o->type.dtype, o->type.op, (uint32_t)o->call.root, request);
+    case KIND_BCAST:
+        return trib_bcast_nb(tree, o->output, o->count, (uint32_t)o->call.root, request);
+    case KIND_ALLGATHER:
+        return trib_allgather_nb(tree, o->input, o->output, o->count, request);
+    case KIND_REDUCE_SCATTER:
+        return trib_reduce_scatter_nb(tree, o->input, o->output, o->count, o->type.dtype, o->type.op, request);
+    default:
+        return trib_barrier_nb(tree, request);
+    }
+}
+
+static const char *remedy(int status)
+{
+    if (status == TRIB_ERR_NODE)
+        return "A job goes on when a node dies if backups or deputies (TRIB_QUOTA=backups=N,deputies=N) may take its place and the "
+               "ranks reach one of them within TRIB_TIMEOUT_MS";
+    if (status == TRIB_ERR_PEER)
+        return "Find out why that rank ended or could not be reached";
+    return "Start the program again";
+}
+
+bool operation_end(struct operation *operation, int status)
+{
+    const char *call = collective_name(operation->call.name);
+
+    if (status != TRIB_OK && status != TRIB_ERR_MISMATCH)
+        job_end("%s cannot go on through the tree: %s. %s; TRIB_MPI=off leaves collectives to the MPI", call,
+                trib_last_error(), remedy(status));
+    if (status == TRIB_OK) {
+        if (operation->out.memory != NULL)
+            packing_give_back(&operation->out);
+        report_operation(operation->call.name, REASON_TREE, operation->bytes);
+    } else {
+        notice("rank %d: ranks disagree about %s, which is an error in the program: %s", job.rank, call, trib_last_error());
+    }
+    operation_forget(operation);
+    return status == TRIB_OK;
+}
+
+bool operation_run(const struct group *group, struct operation *operation)
+{
+    return operation_end(operation, through_tree(group->tree, operation));
+}
+
+trib_request *operation_post(const struct group *group, struct operation *operation)
+{
+    trib_request *request = NULL;
+    int status = post(group->tree, operation, &request);
+
+    if (status != TRIB_OK)
+        operation_end(operation, status);
+    return request;
+}
+
+void operation_forget(struct operation *operation)
+{
+    packing_close(&operation->in);
+    packing_close(&operation->out);
+}

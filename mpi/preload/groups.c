@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "groups.h"
+
+#include "job.h"
+#include "members.h"
+#include "report.h"
+#include "runtime.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+static int keyval = MPI_KEYVAL_INVALID;
+
+/* The first member numbers the group. It counts the groups that it numbers, so the pair of its rank
+ * and its count is unique in the job. People read the number as the group's tag: that of
+ * MPI_COMM_WORLD is 1. */
+static uint64_t agree_on_tag(MPI_Comm comm)
+{
+    static atomic_uint_fast64_t made;
+    uint64_t tag = 0;
+
+    if (runtime_rank(comm) == 0)
+        tag = atomic_fetch_add(&made, 1) * (uint64_t)job.size + (uint64_t)job.rank + 1;
+    runtime_bcast(comm, &tag, sizeof tag, 0);
+    return tag;
+}
+
+static bool is_inter(MPI_Comm comm)
+{
+    int inter;
+
+    PMPI_Comm_test_inter(comm, &inter);
+    return inter != 0;
+}
+
+static void leave_to_mpi(MPI_Comm comm, enum reason reason)
+{
+    PMPI_Comm_set_attr(comm, keyval, (void *)(uintptr_t)group_without_tree(reason));
+}
+
+/* Every wait in here is bounded, so that a member that cannot take part does not make the others
+ * wait for ever. */
+static void make_tree(MPI_Comm comm)
+{
+    char name[MPI_MAX_OBJECT_NAME] = "";
+    int length, status;
+
+    uint64_t tag = agree_on_tag(comm);
+    PMPI_Comm_get_name(comm, name, &length);
+    struct group *group = group_begin(comm, tag, name, &status);
+    if (group != NULL)
+        status = group_await(group, (int)job.config.timeout_ms);
+    int status_all = runtime_least(comm, status);
+    if (status_all == TRIB_OK) {
+        PMPI_Comm_set_attr(comm, keyval, group);
+        report_group(GROUP_MADE);
+        return;
+    }
+    report_group(GROUP_REFUSED);
+    group_tell_refusal(comm, name, status, status_all);
+    group_free(group);
+}
+
+void groups_make(MPI_Comm comm)
+{
+    if (is_inter(comm))
+        return;
+    enum reason prospect = group_prospect(comm);
+    if (prospect == REASON_NO_GROUP)
+        return; /* members of another MPI_COMM_WORLD expect no message: they may not use this library */
+    /* A member that has no memory left does not know that the others share some. */
+    bool on_one_host = job.config.mode != MODE_FORCE && members_share_host(comm, job.world);
+    if (on_one_host && runtime_least(comm, prospect == REASON_TREE) == 0) {
+        leave_to_mpi(comm, REASON_ONE_HOST);
+        if (comm == MPI_COMM_WORLD)
+            group_tell_one_host();
+        return;
+    }
+    make_tree(comm);
+}
+
+static const struct group *attribute_of(MPI_Comm comm)
+{
+    void *attribute;
+    int found;
+
+    PMPI_Comm_get_attr(comm, keyval, &attribute, &found);
+    return found ? attribute : NULL;
+}
+
+const struct group *groups_find(MPI_Comm comm)
+{
+    if (comm == MPI_COMM_NULL)
+        return group_without_tree(REASON_ARGUMENT);
+    if (!job_usable() && !job_is_weighed())
+        return group_without_tree(REASON_NO_JOB);
+    const struct group *group = attribute_of(comm);
+    if (group != NULL)
+        return group;
+    if (job_usable())
+        return group_without_tree(REASON_NO_GROUP);
+    enum reason reason = is_inter(comm) ? REASON_NO_GROUP : group_dry_prospect(comm);
+    leave_to_mpi(comm, reason);
+    return group_without_tree(reason);
+}
+
+static int deleted(MPI_Comm comm, int key, void *attribute, void *extra)
+{
+    (void)comm, (void)key, (void)extra;
+    struct group *group = attribute;
+
+    /* A child after fork leaves the group alone, and so does a communicator that outlives the
+     * job. */
+    if (group->standing == REASON_TREE && job_usable()) {
+        group_free(group);
+        report_group(GROUP_FREED);
+    }
+    return MPI_SUCCESS;
+}
+
+void groups_open(void)
+{
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, deleted, &keyval, NULL);
+}
+
+void groups_close(void)
+{
+    if (attribute_of(MPI_COMM_WORLD) != NULL)
+        PMPI_Comm_delete_attr(MPI_COMM_WORLD, keyval);
+    PMPI_Comm_free_keyval(&keyval);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy.h"
+
+#include "config.h"
+#include "groups.h"
+#include "job.h"
+#include "meeting.h"
+#include "notice.h"
+#include "once.h"
+#include "report.h"
+#include "verdict.h"
+
+#include <stddef.h>
+
+static void begin(void)
+{
+    groups_open();
+    job_join(meeting_hold());
+    if (job_usable())
+        groups_make(MPI_COMM_WORLD);
+}
+
+int policy_init(int *argc, char ***argv)
+{
+    int result = PMPI_Init(argc, argv);
+
+    if (result == MPI_SUCCESS)
+        begin();
+    return result;
+}
+
+int policy_init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    int result = PMPI_Init_thread(argc, argv, required, provided);
+
+    if (result == MPI_SUCCESS)
+        begin();
+    return result;
+}
+
+int policy_finalize(void)
+{
+    if (job_is_own()) {
+        MPI_Comm met = job.world;
+        job_meet_at_end();
+        groups_close();
+        job_leave();
+        PMPI_Comm_free(&met);
+    }
+    return PMPI_Finalize();
+}
+
+/* Nothing is sent before an abort, which should not wait for others. The fabric notices that this
+ * process has ended when its connections close. */
+int policy_abort(MPI_Comm comm, int errorcode)
+{
+    if (job_is_own() && once_is_first()) {
+        report_write_own();
+        notice_wait_until_read();
+    }
+    return PMPI_Abort(comm, errorcode);
+}
+
+int policy_constructed(int result, const MPI_Comm *newcomm)
+{
+    if (result == MPI_SUCCESS && job_usable() && *newcomm != MPI_COMM_NULL)
+        groups_make(*newcomm);
+    return result;
+}
+
+static bool take(const struct call *call, MPI_Comm comm, int *result)
+{
+    const struct group *group = groups_find(comm);
+    struct operation operation;
+    enum reason reason = verdict_on(group, call, &operation);
+
+    if (reason != REASON_TREE) {
+        report_operation(call->name, reason, 0);
+        return false;
+    }
+    *result = MPI_SUCCESS;
+    if (!operation_run(group, &operation)) {
+        PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
+        *result = MPI_ERR_OTHER;
+    }
+    return true;
+}
+
+bool policy_allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                      int *result)
+{
+    const struct call call = {.kind = KIND_ALLREDUCE, .name = COLLECTIVE_MPI_Allreduce, .send = sendbuf, .recv = recvbuf, .count = count,
+                              .datatype = datatype, .op = op};
+    return take(&call, comm, result);
+}
+
+bool policy_reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm,
+                   int *result)
+{
+    const struct call call = {.kind = KIND_REDUCE, .name = COLLECTIVE_MPI_Reduce, .send = sendbuf, .recv = recvbuf, .count = count,
+                              .datatype = datatype, .op = op, .root = root};
+    return take(&call, comm, result);
+}
+
+bool policy_barrier(MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_BARRIER, .name = COLLECTIVE_MPI_Barrier};
+
+    return take(&call, comm, result);
+}
+
+bool policy_bcast(void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_BCAST, .name = COLLECTIVE_MPI_Bcast, .send = buffer, .recv = buffer, .count = count,
+                              .datatype = datatype, .root = root};
+    return take(&call, comm, result);
+}
+
+bool policy_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount,
+                      MPI_Datatype recvtype, MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_ALLGATHER, .name = COLLECTIVE_MPI_Allgather, .send = sendbuf, .recv = recvbuf, .count = recvcount,
+                              .datatype = recvtype, .send_count = sendcount, .send_type = sendtype};
+    return take(&call, comm, result);
+}
+
+bool policy_reduce_scatter_block(const void *sendbuf, void *recvbuf, int recvcount, MPI_Datatype datatype, MPI_Op op,
+                                 MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_REDUCE_SCATTER, .name = COLLECTIVE_MPI_Reduce_scatter_block, .send = sendbuf, .recv = recvbuf,
+                              .count = recvcount, .datatype = datatype, .op = op};
+    return take(&call, comm, result);
+}
+
+void policy_counted(enum collective collective)
+{
+    report_operation(collective, REASON_NOT_TAKEN, 0);
+}
+
+void policy_tell_fortran(void)
+{
+    int rank;
+
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0 && config_is_on())
+        notice("the collectives of this program stay with the MPI: it initialised MPI in Fortran, and this MPI shows none of "
+               "Fortran's calls to a preloaded library");
+}

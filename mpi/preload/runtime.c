@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime.h"
+
+#include "job.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+/* So many members are translated at a time, which takes no memory from the heap. */
+#define CHUNK 256
+
+int runtime_rank(MPI_Comm comm)
+{
+    int rank;
+
+    PMPI_Comm_rank(comm, &rank);
+    return rank;
+}
+
+int runtime_size(MPI_Comm comm)
+{
+    int size;
+
+    PMPI_Comm_size(comm, &size);
+    return size;
+}
+
+void runtime_ranks_in(MPI_Comm world, MPI_Comm comm, int first, int count, int ranks[])
+{
+    MPI_Group group, world_group;
+    int members[CHUNK];
+
+    PMPI_Comm_group(comm, &group);
+    PMPI_Comm_group(world, &world_group);
+    for (int done = 0; done < count; done += CHUNK) {
+        int now = count - done < CHUNK ? count - done : CHUNK;
+        for (int i = 0; i < now; i++)
+            members[i] = first + done + i;
+        PMPI_Group_translate_ranks(group, now, members, world_group, ranks + done);
+    }
+    PMPI_Group_free(&group);
+    PMPI_Group_free(&world_group);
+}
+
+bool runtime_gather(MPI_Comm comm, const void *own, void *all, int bytes)
+{
+    return PMPI_Gather(own, bytes, MPI_BYTE, all, bytes, MPI_BYTE, 0, comm) == MPI_SUCCESS;
+}
+
+bool runtime_bcast(MPI_Comm comm, void *buffer, int bytes, int root)
+{
+    return PMPI_Bcast(buffer, bytes, MPI_BYTE, root, comm) == MPI_SUCCESS;
+}
+
+bool runtime_sum(MPI_Comm comm, const uint64_t *own, uint64_t *all, int count)
+{
+    return PMPI_Reduce(own, all, count, MPI_UINT64_T, MPI_SUM, 0, comm) == MPI_SUCCESS;
+}
+
+int runtime_least(MPI_Comm comm, int own)
+{
+    int least = own;
+
+    PMPI_Allreduce(&own, &least, 1, MPI_INT, MPI_MIN, comm);
+    return least;
+}
+
+void runtime_barrier(MPI_Comm comm)
+{
+    PMPI_Barrier(comm);
+}
+
+/* Looking for a message makes the MPI progress, and nobody sends any on this communicator. */
+void runtime_progress(void)
+{
+    int found;
+
+    PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, job.world, &found, MPI_STATUS_IGNORE);
+}
+
+void runtime_extent(MPI_Datatype datatype, size_t *bytes, size_t *distance)
+{
+    MPI_Count size = 0;
+    MPI_Aint lower, extent = 0;
+
+    if (datatype != MPI_DATATYPE_NULL) {
+        PMPI_Type_size_x(datatype, &size);
+        PMPI_Type_get_extent(datatype, &lower, &extent);
+    }
+    *bytes = size > 0 ? (size_t)size : 0;
+    *distance = (size_t)extent;
+}
+
+bool runtime_is_predefined(MPI_Datatype datatype)
+{
+    int integers, addresses, datatypes, combiner;
+
+    PMPI_Type_get_envelope(datatype, &integers, &addresses, &datatypes, &combiner);
+    return combiner == MPI_COMBINER_NAMED;
+}
+
+/* How many elements are packed by one call, which counts bytes in an int. */
+static size_t share(size_t bytes)
+{
+    return bytes == 0 ? INT_MAX : bytes < INT_MAX / 2 ? INT_MAX / 2 / bytes : 1;
+}
+
+void runtime_pack(const void *from, size_t count, MPI_Datatype datatype, void *bytes)
+{
+    size_t size, distance;
+
+    runtime_extent(datatype, &size, &distance);
+    for (size_t done = 0, now; done < count; done += now) {
+        int position = 0;
+        now = count - done < share(size) ? count - done : share(size);
+        PMPI_Pack((const char *)from + done * distance, (int)now, datatype, (char *)bytes + done * size, (int)(now * size),
+                  &position, job.world);
+    }
+}
+
+void runtime_unpack(const void *bytes, size_t count, MPI_Datatype datatype, void *to)
+{
+    size_t size, distance;
+
+    runtime_extent(datatype, &size, &distance);
+    for (size_t done = 0, now; done < count; done += now) {
+        int position = 0;
+        now = count - done < share(size) ? count - done : share(size);
+        PMPI_Unpack((const char *)bytes + done * size, (int)(now * size), &position, (char *)to + done * distance, (int)now,
+                    datatype, job.world);
+    }
+}
+
+const char *runtime_setting(const char *name)
+{
+    return getenv(name);
+}
+
+_Noreturn void runtime_end(void)
+{
+    PMPI_Abort(MPI_COMM_WORLD, 1);
+    abort();
+}
