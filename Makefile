@@ -91,7 +91,7 @@ dependencies: ## install the Debian packages that are missing (root or sudo)
 # into folders .debug.
 INSTALLED_BINARIES = $(addprefix $(DESTDIR)$(PREFIX)/bin/,trib sharp_hello sharp_coll_dump_config sharp_coll_test) \
 	$(wildcard $(DESTDIR)$(PREFIX)/lib/libtributary.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libsharp_coll.so.5 \
-	$(DESTDIR)$(PREFIX)/lib/libtrib_mpi*.so)
+	$(DESTDIR)$(PREFIX)/lib/libtrib_mpi*.so $(DESTDIR)$(PREFIX)/lib/tributary/openmpi/*.so)
 
 install: build ## install under PREFIX (default /usr/local), below DESTDIR if set; SPLIT_DEBUG=1 keeps debug lines beside
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/sharp/api share/tributary/bench/peers \
@@ -101,6 +101,9 @@ install: build ## install under PREFIX (default /usr/local), below DESTDIR if se
 	ln -sf libtributary.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtributary.so
 	install -m 755 $(TARGET)/libtrib_mpi.so $(TARGET)/libtrib_mpi_*.so $(DESTDIR)$(PREFIX)/lib/
+	@# It is there where an Open MPI with its inner headers is.
+	set -e; for component in $(wildcard $(TARGET)/tributary/openmpi/*.so); do \
+		install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/tributary/openmpi $$component; done
 	install -m 644 capi/include/tributary.h $(DESTDIR)$(PREFIX)/include/tributary.h
 	install -m 755 $(TARGET)/libsharp_coll.so $(DESTDIR)$(PREFIX)/lib/libsharp_coll.so.5
 	ln -sf libsharp_coll.so.5 $(DESTDIR)$(PREFIX)/lib/libsharp_coll.so

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "module.h"
+
+#include "ending.h"
+#include "forwards.h"
+#include "functions.h"
+#include "job.h"
+#include "notice.h"
+#include "presence.h"
+#include "report.h"
+#include "requests.h"
+
+struct module *module_of_world;
+
+static void leave_to_mpi(struct module *module, enum reason reason)
+{
+    atomic_store(&module->group, group_without_tree(reason));
+    atomic_store(&module->is_settled, true);
+}
+
+/* Begins to make the tree. Nobody waits here: Open MPI may be making several communicators at once,
+ * on other ranks in another order. All members know the number of the communicator, and no two of
+ * them that live at the same time have the same. */
+static void make_tree(struct module *module)
+{
+    enum reason prospect = group_prospect(module->comm);
+    int status;
+
+    if (prospect != REASON_TREE) {
+        leave_to_mpi(module, prospect);
+        if (prospect == REASON_ONE_HOST && module == module_of_world)
+            group_tell_one_host();
+        return;
+    }
+    module->own = group_begin(module->comm, (uint64_t)module->comm->c_contextid + 1, module->comm->c_name, &status);
+    if (module->own == NULL)
+        job_end("rank %d cannot take part in the tree of %s: %s", job.rank, module->comm->c_name, trib_last_error());
+    atomic_store(&module->group, module->own);
+    requests_look_after(module);
+}
+
+/* The first collective thing that happens in the program. */
+static void join(struct module *module)
+{
+    int lacking = presence_find_lacking();
+
+    module_of_world = module;
+    if (lacking < 0) {
+        job_join(&ompi_mpi_comm_world.comm);
+        ending_watch();
+    } else if (lacking >= 0 && ompi_comm_rank(&ompi_mpi_comm_world.comm) == 0) {
+        notice("the collectives of this program stay with the MPI: rank %d runs without Tributary's component; install it on its host, "
+               "and let coll_tributary_enable be 1 there",
+               lacking);
+    }
+}
+
+static int enable(mca_coll_base_module_t *base, struct ompi_communicator_t *comm)
+{
+    struct module *module = (struct module *)base;
+
+    module->comm = comm;
+    module->previous = *comm->c_coll;
+    forwards_install(module);
+    functions_install(module);
+    module->is_enabled = true;
+    if (comm == &ompi_mpi_comm_world.comm)
+        join(module);
+    if (job_usable())
+        make_tree(module);
+    else
+        leave_to_mpi(module, job_is_weighed() ? group_dry_prospect(comm) : REASON_NO_JOB);
+    return OMPI_SUCCESS;
+}
+
+static int disable(mca_coll_base_module_t *base, struct ompi_communicator_t *comm)
+{
+    struct module *module = (struct module *)base;
+
+    (void)comm;
+    if (module->is_enabled)
+        forwards_release(module);
+    module->is_enabled = false;
+    return OMPI_SUCCESS;
+}
+
+static void construct(struct module *module)
+{
+    module->comm = NULL;
+    module->is_enabled = false;
+    module->own = NULL;
+    module->first = NULL;
+    module->last = &module->first;
+    module->next = NULL;
+    module->is_listed = false;
+    atomic_init(&module->group, group_without_tree(REASON_NO_GROUP));
+    atomic_init(&module->is_settled, false);
+    module->super.coll_module_enable = enable;
+    module->super.coll_module_disable = disable;
+}
+
+static void destruct(struct module *module)
+{
+    requests_forget(module);
+    if (module->own != NULL && job_usable()) {
+        if (atomic_load(&module->is_settled) && atomic_load(&module->group) == module->own)
+            report_group(GROUP_FREED);
+        group_free(module->own);
+    }
+    if (module == module_of_world)
+        module_of_world = NULL;
+}
+
+OBJ_CLASS_INSTANCE(tributary_module_t, mca_coll_base_module_t, construct, destruct);
+
+mca_coll_base_module_t *module_new(void)
+{
+    struct module *module = OBJ_NEW(tributary_module_t);
+
+    return module != NULL ? &module->super : NULL;
+}
+
+const struct group *module_group(struct module *module)
+{
+    if (!job_usable() && !job_is_weighed())
+        return group_without_tree(REASON_NO_JOB);
+    return atomic_load(&module->group);
+}
+
+void module_settle(struct module *module, int status)
+{
+    trib_request_free(module->own->creation);
+    module->own->creation = NULL;
+    if (status == TRIB_OK) {
+        report_group(GROUP_MADE);
+        atomic_store(&module->is_settled, true);
+        return;
+    }
+    /* A refusal for want of quota is told to all members. Any other error may be this rank's alone,
+     * and then the others would wait for it in the tree. */
+    if (status != TRIB_ERR_QUOTA)
+        job_end("%s got no tree: %s", module->comm->c_name, trib_last_error());
+    report_group(GROUP_REFUSED);
+    group_tell_refusal(module->comm, module->comm->c_name, status, status);
+    leave_to_mpi(module, REASON_NO_GROUP);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What Open MPI calls for one communicator: the tree where the verdict says so, else the module
+ * that it would have called without us.
+ */
+#ifndef TRIB_COLL_MODULE_H
+#define TRIB_COLL_MODULE_H
+
+#include "component.h"
+
+#include "call.h"
+#include "group.h"
+
+#include "ompi/communicator/communicator.h"
+
+#include <stdatomic.h>
+
+struct request;
+
+struct module {
+    mca_coll_base_module_t super;
+    ompi_communicator_t *comm;
+    mca_coll_base_comm_coll_t previous; /* the functions without us, each with its module */
+    bool is_enabled;
+    _Atomic(const struct group *) group; /* never NULL */
+    struct group *own;                   /* the same, if this communicator has a tree or may get one */
+    /* Below: guarded by the lock of requests.c. */
+    atomic_bool is_settled;        /* whether the tree is made, or refused for good */
+    struct request *first, **last; /* the requests under way, in the order of their calls */
+    struct module *next;           /* of the modules with something to look after */
+    bool is_listed;
+};
+
+typedef struct module tributary_module_t;
+OBJ_CLASS_DECLARATION(tributary_module_t);
+
+/* A module for a communicator of two or more ranks. */
+mca_coll_base_module_t *module_new(void);
+
+/* The group by which a call is judged. */
+const struct group *module_group(struct module *module);
+
+/* The tree was made, or refused with this status. Called under the lock of requests.c. */
+void module_settle(struct module *module, int status);
+
+/* The module of MPI_COMM_WORLD, through which the library's own few bytes go. NULL before. */
+extern struct module *module_of_world;
+
+#endif

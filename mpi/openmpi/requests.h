@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Non-blocking and persistent calls that go through the tree, as requests of Open MPI. Open MPI's
+ * progress engine looks after them, and after trees that are being made.
+ */
+#ifndef TRIB_COLL_REQUESTS_H
+#define TRIB_COLL_REQUESTS_H
+
+#include "component.h"
+
+#include "call.h"
+#include "module.h"
+
+/* Looks after the tree that is being made for the module. */
+void requests_look_after(struct module *module);
+
+/* Waits until the module's tree is made or refused, while the MPI makes progress. */
+void requests_await_tree(struct module *module);
+
+/* Begins a call that goes through the tree. Returns what Open MPI's functions do. */
+int requests_begin(struct module *module, const struct call *call, ompi_request_t **request);
+
+/* Makes a persistent request for such a call, which begins when it is started. */
+int requests_make(struct module *module, const struct call *call, ompi_request_t **request);
+
+/* The module is gone, and with it what is left of its requests. */
+void requests_forget(struct module *module);
+
+/* Looks after nothing any more. */
+void requests_close(void);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "component.h"
+
+#include "settings.h"
+#include "runtime.h"
+
+#include "opal/mca/base/mca_base_var.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool enabled;
+/* Above those that Open MPI 4.1 has, of which the highest has 90. */
+static int priority = 95;
+
+/* Parameters that stand for a variable of the environment. Without one, the variable counts. */
+static struct alias {
+    const char *parameter, *variable, *meaning;
+    char *value;
+} ALIASES[] = {
+    {"mode", "TRIB_MPI", "on: through the tree where that is worth while; force: wherever the tree can do it; off; report: count only", NULL},
+    {"manager", "TRIB_MANAGER", "the fabric to join", NULL},
+    {"min_bytes", "TRIB_MPI_MIN_BYTES", "shorter vectors stay with the MPI; K, M and G may follow the digits", NULL},
+    {"max_bytes", "TRIB_MPI_MAX_BYTES", "longer vectors stay with the MPI; K, M and G may follow the digits", NULL},
+    {"timeout_ms", "TRIB_TIMEOUT_MS", "time limit for joining the fabric, in milliseconds", NULL},
+    {"report", "TRIB_MPI_REPORT", "any value but 0: rank 0 prints in MPI_Finalize what went through the tree, and why the rest did not", NULL},
+    {"report_file", "TRIB_MPI_REPORT_FILE", "rank 0 writes that there as JSON", NULL},
+};
+#define ALIAS_COUNT (sizeof ALIASES / sizeof *ALIASES)
+
+int settings_register(void)
+{
+    const mca_base_component_t *component = &mca_coll_tributary_component.collm_version;
+
+    (void)mca_base_component_var_register(component, "enable", "1: collectives go through the aggregation tree of a Tributary fabric",
+                                          MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_1, MCA_BASE_VAR_SCOPE_READONLY, &enabled);
+    (void)mca_base_component_var_register(component, "priority", "priority among the components for collectives",
+                                          MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_9, MCA_BASE_VAR_SCOPE_READONLY, &priority);
+    for (size_t i = 0; i < ALIAS_COUNT; i++)
+        (void)mca_base_component_var_register(component, ALIASES[i].parameter, ALIASES[i].meaning, MCA_BASE_VAR_TYPE_STRING, NULL, 0,
+                                              0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY, &ALIASES[i].value);
+    return OMPI_SUCCESS;
+}
+
+bool settings_enabled(void)
+{
+    return enabled;
+}
+
+int settings_priority(void)
+{
+    return priority;
+}
+
+const char *runtime_setting(const char *name)
+{
+    for (size_t i = 0; i < ALIAS_COUNT; i++)
+        if (strcmp(ALIASES[i].variable, name) == 0 && ALIASES[i].value != NULL && ALIASES[i].value[0] != '\0')
+            return ALIASES[i].value;
+    return getenv(name);
+}
