@@ -221,7 +221,7 @@ impl Channel {
     /// When each copy of a datagram arrives; none if it is lost.
     pub fn datagram_arrivals(&self, now: Nanos, rng: &mut Rng) -> Vec<Nanos> {
         let quality = &self.quality;
-        if self.cut || self.outage_end(now).is_some() || rng.chance(quality.loss) {
+        if self.cut || self.is_out(now) || rng.chance(quality.loss) {
             return Vec::new();
         }
         let copies = 1 + u64::from(rng.chance(quality.duplication));
@@ -231,6 +231,11 @@ impl Channel {
                 now + quality.delay + Nanos(rng.below(quality.jitter.0 + 1)) + Nanos(stray)
             })
             .collect()
+    }
+
+    /// Whether the way is out, so that no datagram gets through that leaves now.
+    pub fn is_out(&self, now: Nanos) -> bool {
+        self.outage_end(now).is_some()
     }
 
     /// Queues a frame of the stream: control frames go ahead of vector data that is not in the
@@ -408,6 +413,7 @@ mod tests {
         channel.queue(frame(Kind::Heartbeat, 0));
         let written = channel.write(Nanos(0), &mut rng).unwrap();
         assert_eq!(written.arrival, Nanos(1000));
+        assert!(channel.is_out(Nanos(999)) && !channel.is_out(Nanos(1000)));
         assert!(channel.datagram_arrivals(Nanos(999), &mut rng).is_empty());
         assert_eq!(channel.datagram_arrivals(Nanos(1000), &mut rng).len(), 1);
     }

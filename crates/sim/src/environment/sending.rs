@@ -124,8 +124,13 @@ impl Environment {
         }
     }
 
-    /// Sends a frame of an older epoch or generation late, with other data in it.
+    /// Sends a frame of an older epoch or generation late, with other data in it. A way that is out
+    /// carries none: a rank that nothing reaches would hear signs of life.
     fn send_ghost(&mut self, edge: Edge, frame: &Frame) {
+        let now = self.now();
+        if self.channel(edge).is_out(now) {
+            return;
+        }
         let mut header = frame.header;
         if header.generation.0 > 0 && self.rng.chance(600) {
             header.generation = Generation(header.generation.0 - 1);
@@ -135,7 +140,7 @@ impl Environment {
         let data = frame.data.as_ref().map(|value| Rc::new(value.poisoned()));
         if let Ok(ghost) = Frame::new(header, frame.body.clone(), data) {
             let late = self.rng.scaled(1, 2_000_000);
-            let at = self.now() + self.channel(edge).quality.delay + Nanos(late);
+            let at = now + self.channel(edge).quality.delay + Nanos(late);
             let frame = Rc::new(ghost);
             self.clock.at(at, Event::Datagram { edge, frame });
         }

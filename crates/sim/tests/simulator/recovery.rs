@@ -163,6 +163,24 @@ fn a_rank_that_is_cut_off_for_seconds_takes_all_others_along_to_another_epoch() 
 }
 
 #[test]
+fn no_forged_datagram_passes_a_way_that_is_cut() {
+    // The second group has the place of the first in the nodes' tables, so that what is forged of
+    // an older generation of it is of this epoch: a sign of life of its node.
+    let mut work = Workload::plain(4, &[sum(8)]);
+    work.groups.insert(0, GroupPlan::new(vec![0, 1, 2, 3], 1));
+    work.operations[0].group = 1;
+    let rest = Step::Sleep(ms(50));
+    let before = [Step::Create(0), rest.clone(), Step::Free(0), rest.clone()];
+    let after = [Step::Create(1), rest, Step::Post(0), Step::Wait(vec![0]), Step::Free(1)];
+    work.scripts = vec![before.into_iter().chain(after).collect(); 4];
+    let mut world = world(Options { ghosts: 1_000, ..options() }, &[2, 2], work);
+    let above_rank_3 = world.tree().nodes.len() * 3 + 3;
+    world.outage(above_rank_3, false, ms(140), ms(20_000));
+    // The rank misses its node before the node finds that what it sends is lost.
+    all_well(world, 1, ms(30_000));
+}
+
+#[test]
 fn a_node_may_die_while_two_groups_want_the_only_stream_context() {
     let group = |tag| GroupPlan::new(vec![0, 1, 2, 3], tag);
     let operation = |n: usize| OperationPlan { group: n % 2, signature: sum(3_000), odd: None };
