@@ -78,14 +78,10 @@ bool operation_run(const struct group *group, struct operation *operation)
     return operation_end(operation, through_tree(group->tree, operation));
 }
 
-trib_request *operation_post(const struct group *group, struct operation *operation)
+int operation_post(const struct group *group, const struct operation *operation, trib_request **request)
 {
-    trib_request *request = NULL;
-    int status = post(group->tree, operation, &request);
-
-    if (status != TRIB_OK)
-        operation_end(operation, status);
-    return request;
+    *request = NULL;
+    return post(group->tree, operation, request);
 }
 
 void operation_forget(struct operation *operation)

@@ -119,11 +119,11 @@ static bool was_called(const struct figures *figures, int collective)
 static void print_collective(const struct figures *figures, int collective)
 {
     if (figures->calls[collective][REASON_NOT_TAKEN] == left_to_mpi(figures, collective) && figures->calls[collective][REASON_TREE] == 0) {
-        notice("  %-26s %12s %16s %12" PRIu64 "  (%s)", collective_name((enum collective)collective), "-", "-",
+        notice("  %-30s %12s %16s %12" PRIu64 "  (%s)", collective_name((enum collective)collective), "-", "-",
                left_to_mpi(figures, collective), reason_text(REASON_NOT_TAKEN));
         return;
     }
-    notice("  %-26s %12" PRIu64 " %16" PRIu64 " %12" PRIu64, collective_name((enum collective)collective),
+    notice("  %-30s %12" PRIu64 " %16" PRIu64 " %12" PRIu64, collective_name((enum collective)collective),
            figures->calls[collective][REASON_TREE], figures->tree_bytes[collective], left_to_mpi(figures, collective));
     for (int reason = REASON_TREE + 1; reason < REASONS; reason++)
         if (figures->calls[collective][reason] > 0)
@@ -136,7 +136,7 @@ static void print(const struct figures *figures, const char *whose)
     notice("report: %s", whose);
     if (job.context == NULL)
         notice("  no job: %s", job.refusal);
-    notice("  %-26s %12s %16s %12s", "collective", "in the tree", "bytes", "by the MPI");
+    notice("  %-30s %12s %16s %12s", "collective", "in the tree", "bytes", "by the MPI");
     for (int collective = 0; collective < COLLECTIVES; collective++)
         if (was_called(figures, collective))
             print_collective(figures, collective);

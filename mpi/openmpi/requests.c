@@ -200,17 +200,31 @@ void requests_await_tree(struct module *module)
         opal_progress();
 }
 
-static void start(struct request *request)
+/* Puts the request into the tree, if it is to go there and can. */
+static bool enter_tree(struct request *request)
 {
     struct module *module = request->module;
     const struct group *group = module_group(module);
 
-    OBJ_RETAIN(module->comm);
+    if (verdict_on(group, &request->call, &request->operation) != REASON_TREE)
+        return false;
+    int status = operation_post(group, &request->operation, &request->in_tree);
+    if (status == TRIB_OK)
+        return true;
+    if (!atomic_load(&module->is_settled))
+        look_at_tree(module); /* it was refused just now */
+    if (atomic_load(&module->group) != group)
+        return false;
+    operation_end(&request->operation, status);
+    job_end("%s did not begin", collective_name(request->call.name));
+}
+
+static void start(struct request *request)
+{
+    OBJ_RETAIN(request->module->comm);
     request->is_active = true;
     pthread_mutex_lock(&lock);
-    if (verdict_on(group, &request->call, &request->operation) == REASON_TREE)
-        request->in_tree = operation_post(group, &request->operation);
-    else
+    if (!enter_tree(request))
         hand_over(request);
     append(request);
     pthread_mutex_unlock(&lock);

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Non-blocking and persistent collectives on several communicators: many under way at once, waited
+ * for in other orders than they were begun, with datatypes and communicators that are freed
+ * meanwhile. Every value is checked.
+ *
+ * usage: requests [rounds = 20] [hard: communicators are freed while requests on them are under way, and
+ *        one is under way in MPI_Finalize]
+ */
+#include "check.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#ifdef OPEN_MPI /* 4.1 has MPI 4's persistent collectives under names of its own */
+#include <mpi-ext.h>
+#define PERSISTENT(name) MPIX_##name##_init
+#else
+#define PERSISTENT(name) MPI_##name##_init
+#endif
+
+#define DEPTH 24
+#define ELEMENTS 300
+
+static int rank, ranks;
+static bool frees_early;
+
+/* What all ranks together have given to element i of operation n. */
+static int sum_of(int n, int i)
+{
+    return ranks * (ranks - 1) / 2 + ranks * (n + i);
+}
+
+static void many_at_once(MPI_Comm comm, int round)
+{
+    static int given[DEPTH][ELEMENTS], taken[DEPTH][ELEMENTS];
+    MPI_Request requests[DEPTH];
+
+    for (int n = 0; n < DEPTH; n++) {
+        for (int i = 0; i < ELEMENTS; i++)
+            given[n][i] = rank + n + i;
+        memset(taken[n], 0, sizeof taken[n]);
+        int count = n % 3 == 0 ? 1 : ELEMENTS;
+        if (n % 4 == 3)
+            MPI_Ireduce(given[n], taken[n], count, MPI_INT, MPI_SUM, n % ranks, comm, &requests[n]);
+        else
+            MPI_Iallreduce(given[n], taken[n], count, MPI_INT, MPI_SUM, comm, &requests[n]);
+    }
+    if (round % 3 == 0)
+        for (int n = DEPTH - 1; n >= 0; n--)
+            MPI_Wait(&requests[n], MPI_STATUS_IGNORE);
+    else if (round % 3 == 1)
+        MPI_Waitall(DEPTH, requests, MPI_STATUSES_IGNORE);
+    else
+        for (int done = 0, index; done < DEPTH; done++)
+            MPI_Waitany(DEPTH, requests, &index, MPI_STATUS_IGNORE);
+    for (int n = 0; n < DEPTH; n++) {
+        int count = n % 3 == 0 ? 1 : ELEMENTS, expected = n % 4 != 3 || rank == n % ranks;
+        for (int i = 0; expected && i < count; i++)
+            CHECK(taken[n][i] == sum_of(n, i), "operation %d element %d: %d", n, i, taken[n][i]);
+    }
+}
+
+/* The MPI lets programs free what a request needs as soon as it is begun. */
+static void freed_meanwhile(int round)
+{
+    enum { PAIRS = 5 };
+    int numbers[2 * PAIRS], all[PAIRS * 64];
+    MPI_Datatype every_second;
+    MPI_Request requests[3];
+    MPI_Comm comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int i = 0; i < 2 * PAIRS; i++)
+        numbers[i] = rank == round % ranks ? round + i : -1;
+    MPI_Type_vector(PAIRS, 1, 2, MPI_INT, &every_second);
+    MPI_Type_commit(&every_second);
+    MPI_Ibcast(numbers, 1, every_second, round % ranks, comm, &requests[0]);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    MPI_Iallgather(numbers, 1, every_second, all, PAIRS, MPI_INT, comm, &requests[1]);
+    MPI_Ibarrier(comm, &requests[2]);
+    MPI_Type_free(&every_second);
+    if (frees_early) /* Open MPI 4.1 itself ends with a broken address then */
+        MPI_Comm_free(&comm);
+    MPI_Waitall(2, requests + 1, MPI_STATUSES_IGNORE);
+    if (!frees_early)
+        MPI_Comm_free(&comm);
+    for (int i = 0; i < PAIRS; i++)
+        for (int r = 0; r < ranks; r++)
+            CHECK(all[r * PAIRS + i] == round + 2 * i, "block %d element %d: %d", r, i, all[r * PAIRS + i]);
+    for (int i = 1; i < 2 * PAIRS; i += 2)
+        CHECK(numbers[i] == (rank == round % ranks ? round + i : -1), "a gap was written: %d", numbers[i]);
+}
+
+static void persistent(int rounds)
+{
+    int one = 0, sum = 0, root_value = 0, block[64] = {0}, mine[64] = {0};
+    MPI_Request requests[5];
+
+    PERSISTENT(Allreduce)(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+    PERSISTENT(Bcast)(&root_value, 1, MPI_INT, ranks - 1, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+    PERSISTENT(Allgather)(&one, 1, MPI_INT, block, 1, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[2]);
+    PERSISTENT(Reduce_scatter_block)(mine, &mine[ranks], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[3]);
+    PERSISTENT(Barrier)(MPI_COMM_WORLD, MPI_INFO_NULL, &requests[4]);
+    for (int round = 0; round < rounds; round++) {
+        one = rank + round;
+        root_value = rank == ranks - 1 ? 1000 + round : -1;
+        for (int r = 0; r < ranks; r++)
+            mine[r] = rank + r + round;
+        MPI_Startall(5, requests);
+        MPI_Waitall(5, requests, MPI_STATUSES_IGNORE);
+        CHECK(sum == sum_of(round, 0), "sum %d in round %d", sum, round);
+        CHECK(root_value == 1000 + round, "bcast %d in round %d", root_value, round);
+        for (int r = 0; r < ranks; r++)
+            CHECK(block[r] == r + round, "block %d is %d in round %d", r, block[r], round);
+        CHECK(mine[ranks] == sum_of(round, rank), "own block %d in round %d", mine[ranks], round);
+    }
+    for (int i = 0; i < 5; i++)
+        MPI_Request_free(&requests[i]);
+}
+
+/* Open MPI may finish making these in another order on another rank. */
+static void made_at_once(void)
+{
+    enum { MANY = 12 };
+    MPI_Comm comms[MANY];
+    MPI_Request requests[MANY];
+    int one = 1, sums[MANY];
+
+    for (int i = 0; i < MANY; i++)
+        MPI_Comm_idup(MPI_COMM_WORLD, &comms[i], &requests[i]);
+    for (int done = 0; done < MANY; done++) {
+        int index;
+        MPI_Waitany(MANY, requests, &index, MPI_STATUS_IGNORE);
+    }
+    for (int i = 0; i < MANY; i++)
+        MPI_Iallreduce(&one, &sums[i], 1, MPI_INT, MPI_SUM, comms[i], &requests[i]);
+    MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < MANY; i++) {
+        CHECK(sums[i] == ranks, "communicator %d: %d", i, sums[i]);
+        MPI_Comm_free(&comms[i]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Comm halves;
+    MPI_Request left;
+    static int late_given[ELEMENTS], late_taken[ELEMENTS];
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    CHECK(ranks < 32, "at most 31 ranks");
+    int rounds = (int)argument(argc, argv, 1, 20);
+    frees_early = argc > 2 && strcmp(argv[2], "hard") == 0;
+    for (int round = 0; round < rounds; round++) {
+        many_at_once(MPI_COMM_WORLD, round);
+        freed_meanwhile(round);
+    }
+    persistent(rounds);
+    made_at_once();
+    /* The first thing that some communicators do waits for nobody. */
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &halves);
+    int world_rank = rank, world_ranks = ranks;
+    MPI_Comm_rank(halves, &rank);
+    MPI_Comm_size(halves, &ranks);
+    many_at_once(halves, 1);
+    rank = world_rank;
+    ranks = world_ranks;
+    MPI_Comm_free(&halves);
+    if (frees_early)
+        MPI_Iallreduce(late_given, late_taken, ELEMENTS, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &left);
+    MPI_Finalize();
+    if (rank == 0)
+        printf("{\"test\": \"requests\", \"ranks\": %d, \"rounds\": %d}\n", ranks, rounds);
+    return 0;
+}
