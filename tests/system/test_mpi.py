@@ -27,18 +27,25 @@ def tearDownModule():
     shutil.rmtree(PROGRAMS, ignore_errors=True)
 
 
-class Mpi:
-    """`mpirun -np RANKS PROGRAM` with the interposer; `report` is what the interposer reports at
-    the end."""
+#: Where the component for Open MPI is built, and after installation lies.
+COMPONENT = BUILD / "tributary/openmpi"
 
-    def __init__(self, fabric, ranks, *program, env=None, interposed=True):
+
+class Mpi:
+    """`mpirun -np RANKS PROGRAM` with the tree: `through` says how, "preload", "component" or None,
+    which leaves it to `env`. `report` is what is reported at the end."""
+
+    def __init__(self, fabric, ranks, *program, env=None, through="preload"):
         self.folder = tempfile.TemporaryDirectory(prefix="trib-test-")
         self.report_file = pathlib.Path(self.folder.name) / "report.json"
         pass_on = {"TRIB_MANAGER": fabric.manager if fabric else "", "TRIB_MPI_REPORT_FILE": str(self.report_file)}
         pass_on["TRIB_MPI"] = "force"  # all ranks are on one machine
         pass_on.update(env or {})
-        if interposed:
+        if through == "preload":
             pass_on["LD_PRELOAD"] = str(BUILD / "libtrib_mpi.so")
+        elif through == "component":
+            pass_on["OMPI_MCA_mca_base_component_path"] = f"SYSTEM_DEFAULT:{COMPONENT}:USER_DEFAULT"
+            pass_on.setdefault("OMPI_MCA_coll_tributary_enable", "1")
         command = ["mpirun", "--oversubscribe", "-np", str(ranks)]
         for name, value in pass_on.items():
             command += ["-x", f"{name}={value}"]

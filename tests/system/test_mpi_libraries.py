@@ -40,7 +40,7 @@ class Libraries(unittest.TestCase):
 
     def openmpi(self, fabric, program, *arguments, library, ranks=2, env=None):
         """(exit code, stdout, stderr, report or None) of a program under Open MPI."""
-        mpi = test_mpi.Mpi(fabric, ranks, program, *arguments, interposed=False,
+        mpi = test_mpi.Mpi(fabric, ranks, program, *arguments, through=None,
                            env={"LD_PRELOAD": library, "TRIB_MPI_REPORT": "1", **(env or {})})
         return mpi.end(60)
 

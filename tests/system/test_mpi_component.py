@@ -1,0 +1,160 @@
+"""Unmodified MPI programs under the component for Open MPI: C and Fortran, blocking, non-blocking
+and persistent collectives."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import test_mpi
+from harness import ROOT, Fabric
+from test_mpi import COMPONENT, PROGRAMS, Mpi
+
+tearDownModule = test_mpi.tearDownModule
+
+
+def setUpModule():
+    if not (COMPONENT / "mca_coll_tributary.so").exists():
+        raise unittest.SkipTest("no Open MPI 4.1 with its inner headers is here, so there is no component")
+    test_mpi.setUpModule()
+
+
+class Component(test_mpi.Programs):
+    def run_one(self, fabric, ranks, *program, timeout=120, **env):
+        return self.good(Mpi(fabric, ranks, *program, env=env, through="component"), timeout)
+
+    def not_in_tree(self, report, reasons):
+        """What the MPI did for other reasons than these."""
+        left = {name: {k: n for k, n in figures["mpi"].items() if k not in reasons}
+                for name, figures in report["collectives"].items()}
+        return {name: counts for name, counts in left.items() if counts}
+
+    def test_random_collectives_against_a_plain_loop(self):
+        with Fabric() as fabric:
+            _, _, report = self.run_one(fabric, 8, PROGRAMS / "collectives_check")
+        for name in ("MPI_Allreduce", "MPI_Reduce", "MPI_Barrier"):
+            self.assertGreater(self.tree(report, name), 0, report)
+        self.assertEqual(self.not_in_tree(report, {"operator", "datatype"}), {})
+
+    def test_every_communicator_constructor(self):
+        with Fabric() as fabric:
+            _, _, report = self.run_one(fabric, 4, PROGRAMS / "constructors")
+        self.assertGreater(report["groups"]["made"], 4)
+        self.assertEqual(self.not_in_tree(report, {"not_taken"}), {})
+
+    def test_every_collective_is_counted(self):
+        with Fabric() as fabric:
+            out, _, report = self.run_one(fabric, 4, PROGRAMS / "every_collective", "end")
+        names = json.loads(next(line for line in out.splitlines() if line.startswith("[")))
+        kinds = ("Bcast", "Allgather", "Reduce_scatter_block", "Reduce", "Allreduce", "Barrier")
+        taken = {f"MPI_{kind}" for kind in kinds} | {f"MPI_I{kind.lower()}" for kind in kinds}
+        for name in names:
+            figures = report["collectives"][name]
+            if name in taken:
+                self.assertEqual((figures["tree"] >= 4, figures["mpi"]), (True, {}), name)
+            else:
+                # Open MPI itself calls some when it makes communicators.
+                self.assertEqual((figures["tree"], set(figures["mpi"])), (0, {"not_taken"}), name)
+                self.assertGreaterEqual(figures["mpi"]["not_taken"], 4, name)
+
+    def test_requests_in_any_order(self):
+        with Fabric() as fabric:
+            _, _, report = self.run_one(fabric, 4, PROGRAMS / "requests", "20", "hard")
+            self.assertEqual(self.not_in_tree(report, set()), {})
+            for kind in ("Iallreduce", "Ireduce", "Ibcast", "Iallgather", "Ibarrier"):
+                self.assertGreater(self.tree(report, f"MPI_{kind}"), 0, kind)
+            for kind in ("Allreduce", "Bcast", "Allgather", "Reduce_scatter_block", "Barrier"):
+                self.assertEqual(self.tree(report, f"MPI_{kind}_init"), 80, kind)
+            self.assertEqual(report["groups"]["refused"], 0)
+
+    def test_a_tree_that_is_refused_leaves_the_requests_to_the_mpi(self):
+        with Fabric() as fabric:
+            for groups in ("1", "2", "5"):
+                _, err, report = self.run_one(fabric, 4, PROGRAMS / "requests", "6", TRIB_QUOTA=f"groups={groups}")
+                self.assertGreater(report["groups"]["refused"], 0, groups)
+                self.assertIn("quota of groups is used up", err)
+                self.assertEqual(self.not_in_tree(report, {"no_group"}), {})
+            _, _, report = self.run_one(fabric, 4, PROGRAMS / "comm_churn", "50", TRIB_QUOTA="groups=2")
+            self.assertGreater(report["collectives"]["MPI_Allreduce"]["mpi"]["no_group"], 0)
+
+    def test_5000_communicators(self):
+        with Fabric() as fabric:
+            out, _, report = self.run_one(fabric, 2, PROGRAMS / "comm_churn", "5000", timeout=240)
+        said = json.loads(next(line for line in out.splitlines() if line.startswith("{")))
+        self.assertLess(said["growth_bytes"], 4 << 20, said)
+        self.assertGreater(report["groups"]["made"], 5000)
+        self.assertEqual(report["groups"]["refused"], 0)
+
+    def test_children_have_a_job_of_their_own(self):
+        with Fabric() as fabric:
+            _, _, report = self.run_one(fabric, 2, PROGRAMS / "spawn_merge", "2", "20")
+        self.assertGreater(self.tree(report), 0)
+        self.assertGreater(report["collectives"]["MPI_Allreduce"]["mpi"]["no_group"], 0, "merged with children")
+
+    def test_fortran(self):
+        with tempfile.TemporaryDirectory(prefix="trib-test-") as folder, Fabric() as fabric:
+            for source in ("collectives_f08.f90", "collectives_mpifh.f"):
+                program = pathlib.Path(folder) / source.partition(".")[0]
+                subprocess.run(["mpifort", "-O1", "-fallow-argument-mismatch", "-w", "-o", program, ROOT / "tests/mpi" / source], check=True, timeout=120)
+                out, _, report = self.run_one(fabric, 3, program)
+                self.assertIn("all right", out)
+                self.assertEqual(self.not_in_tree(report, set()), {}, source)
+                self.assertGreaterEqual(self.tree(report), 12, source)
+
+    def test_file_requests_at_thread_multiple(self):
+        with tempfile.TemporaryDirectory(prefix="trib-test-") as folder, Fabric() as fabric:
+            self.run_one(fabric, 4, PROGRAMS / "file_requests", pathlib.Path(folder) / "file", "20")
+
+    def test_ranks_that_disagree_are_told(self):
+        with Fabric() as fabric:
+            _, err, _ = self.run_one(fabric, 3, PROGRAMS / "disagree", timeout=60)
+        self.assertEqual(err.count("ranks disagree about MPI_Allreduce"), 3, err)
+
+    def test_where_a_rank_lacks_it_the_mpi_does_it_all(self):
+        with Fabric() as fabric:
+            # What mpirun passes on goes to the first of the two applications.
+            lacking = (":", "-np", "2", PROGRAMS / "first_calls")
+            _, err, report = self.run_one(fabric, 2, PROGRAMS / "first_calls", *lacking, timeout=60)
+        self.assertIsNone(report)
+        told = [line for line in err.splitlines() if line.startswith("tributary:")]
+        self.assertEqual(len(told), 1, err)
+        self.assertIn("rank 2 runs without Tributary's component", told[0])
+
+    def test_it_does_nothing_unless_it_is_asked(self):
+        with Fabric() as fabric:
+            _, err, report = self.run_one(fabric, 2, PROGRAMS / "first_calls", OMPI_MCA_coll_tributary_enable="0")
+        self.assertIsNone(report)
+        self.assertNotIn("tributary", err)
+
+    def test_without_a_manager_the_mpi_does_it_all(self):
+        for manager in ("", "tls://127.0.0.1:1?credentials=/nonexistent"):
+            _, err, report = self.run_one(
+                None, 4, PROGRAMS / "comm_churn", "50", TRIB_MANAGER=manager, TRIB_TIMEOUT_MS="5000")
+            self.assertFalse(report["job"])
+            self.assertTrue(report["reason"])
+            self.assertEqual(self.tree(report), 0)
+            self.assertIn("collectives of this program stay with the MPI", err)
+
+    def test_parameters_stand_for_the_environment(self):
+        with Fabric() as fabric:
+            _, _, report = self.run_one(fabric, 2, PROGRAMS / "first_calls", TRIB_MPI="off",
+                                        OMPI_MCA_coll_tributary_mode="force")
+            self.assertGreater(self.tree(report), 0)
+            _, _, report = self.run_one(fabric, 2, PROGRAMS / "first_calls",
+                                        OMPI_MCA_coll_tributary_min_bytes="1M")
+            self.assertEqual(set(report["collectives"]["MPI_Allreduce"]["mpi"]), {"small"})
+
+
+class Hosts(test_mpi.Programs):
+    def test_ranks_of_a_host_share_memory(self):
+        with Fabric(shared_host=True) as fabric:
+            _, _, report = self.good(Mpi(fabric, 4, PROGRAMS / "requests", "6", through="component", env={"TRIB_MPI": "on"}), 60)
+            self.assertGreater(report["counters"]["operations_board"], 1000, report)
+            self.assertEqual(report["collectives"]["MPI_Ireduce"]["mpi"], {})
+
+
+if __name__ == "__main__":
+    unittest.main()
