@@ -12,6 +12,8 @@ static const struct {
     [REASON_NO_JOB] = {"no_job", "this program has no job in the fabric"},
     [REASON_DRY_RUN] = {"dry_run", "TRIB_MPI=report: would have gone through the tree"},
     [REASON_NO_GROUP] = {"no_group", "the communicator has no group (one rank, an intercommunicator, MPI_Comm_idup, spawned processes, or refused)"},
+    [REASON_FEW] = {"few", "the communicator has fewer ranks or hosts than TRIB_MPI_MIN_RANKS or TRIB_MPI_MIN_HOSTS (HCOLL_SHARP_NP) say"},
+    [REASON_DISABLED] = {"disabled", "TRIB_MPI_DISABLE (HCOLL_ML_DISABLE_...) names it"},
     [REASON_ONE_HOST] = {"one_host", "its ranks share a host and no memory of ours, where the MPI is faster (TRIB_MPI=force: the tree)"},
     [REASON_DATATYPE] = {"datatype", "the datatype is derived or not one the tree knows"},
     [REASON_OPERATOR] = {"operator", "the operator is the program's own or not one the tree knows"},

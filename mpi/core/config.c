@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include "hcoll.h"
 #include "notice.h"
 #include "runtime.h"
 #include "tributary.h"
@@ -16,7 +17,8 @@ static const struct setting {
     uint64_t fallback, largest;
     bool bytes; /* K, M and G may follow the digits */
 } TIMEOUT = {"TRIB_TIMEOUT_MS", 30000, 86400000, false}, MIN_BYTES = {"TRIB_MPI_MIN_BYTES", 0, UINT64_MAX, true},
-  MAX_BYTES = {"TRIB_MPI_MAX_BYTES", UINT64_MAX, UINT64_MAX, true};
+  MAX_BYTES = {"TRIB_MPI_MAX_BYTES", UINT64_MAX, UINT64_MAX, true}, MIN_RANKS = {"TRIB_MPI_MIN_RANKS", 2, UINT32_MAX, false},
+  MIN_HOSTS = {"TRIB_MPI_MIN_HOSTS", 1, UINT32_MAX, false};
 
 static bool parse(const struct setting *setting, const char *text, uint64_t *value)
 {
@@ -84,7 +86,9 @@ static uint32_t read_mode(void)
         return MODE_OFF;
     if (strcmp(text, "report") == 0)
         return MODE_REPORT;
-    notice("TRIB_MPI='%s' is none of on, force, report and off; 'on' is used", text);
+    if (strcmp(text, "require") == 0)
+        return MODE_REQUIRE;
+    notice("TRIB_MPI='%s' is none of on, force, require, report and off; 'on' is used", text);
     return MODE_ON;
 }
 
@@ -93,6 +97,41 @@ bool config_is_on(void)
     uint32_t mode = read_mode();
 
     return mode != MODE_OFF && mode != MODE_REPORT;
+}
+
+bool config_disable(struct config *config, const char *name)
+{
+    for (unsigned at = 0; at < COLLECTIVES; at++)
+        if (strcmp(collective_name((enum collective)at), name) == 0) {
+            config->disabled[at / 8] |= (uint8_t)(1u << at % 8);
+            return true;
+        }
+    return false;
+}
+
+bool config_is_disabled(const struct config *config, enum collective collective)
+{
+    return (config->disabled[collective / 8] >> collective % 8 & 1) != 0;
+}
+
+bool config_is_forced(const struct config *config)
+{
+    return config->mode == MODE_FORCE || config->mode == MODE_REQUIRE;
+}
+
+/* "MPI_Bcast,MPI_Iallreduce" */
+static void read_disabled(struct config *config)
+{
+    const char *list = runtime_setting("TRIB_MPI_DISABLE");
+    char name[64];
+
+    while (list != NULL && *list != '\0') {
+        size_t length = strcspn(list, ",");
+        snprintf(name, sizeof name, "%.*s", (int)length, list);
+        if (!config_disable(config, name))
+            notice("TRIB_MPI_DISABLE names '%s', which is no collective of MPI; give names such as MPI_Bcast,MPI_Iallreduce", name);
+        list += length + (list[length] == ',');
+    }
 }
 
 static void ask_about(enum trib_dtype dtype, uint32_t supported[CONFIG_DTYPES])
@@ -122,10 +161,15 @@ void config_read(struct config *config)
         config->timeout_ms = (uint32_t)TIMEOUT.fallback;
     config->min_bytes = number(&MIN_BYTES);
     config->max_bytes = number(&MAX_BYTES);
+    config->max_allreduce = UINT64_MAX;
+    config->min_ranks = number(&MIN_RANKS);
+    config->min_hosts = number(&MIN_HOSTS);
+    read_disabled(config);
     config->report = switched_on("TRIB_MPI_REPORT") || switched_on("TRIB_MPI_REPORT_FILE");
     if (manager != NULL && snprintf(config->manager, sizeof config->manager, "%s", manager) >= CONFIG_TEXT) {
         notice("TRIB_MANAGER is longer than %d characters and is ignored", CONFIG_TEXT - 1);
         config->manager[0] = '\0';
     }
     ask_library(config->supported);
+    hcoll_read(config);
 }

@@ -6,6 +6,8 @@
 #ifndef TRIB_MPI_CONFIG_H
 #define TRIB_MPI_CONFIG_H
 
+#include "collective.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -14,10 +16,12 @@ enum mode {
     MODE_ON,     /* through the tree where that is worth while */
     MODE_FORCE,  /* through the tree wherever it can do the operation */
     MODE_REPORT, /* nothing goes through the tree; the report counts what would have */
+    MODE_REQUIRE, /* as MODE_FORCE, and the program ends where a communicator can have no tree */
 };
 
 #define CONFIG_DTYPES 256 /* trib_dtype, pairs included, is a byte */
 #define CONFIG_TEXT 1024
+#define CONFIG_QUOTA 64
 
 /* The settings as plain bytes. All ranks have the same layout, because the struct is broadcast as
  * it is. */
@@ -29,6 +33,10 @@ struct config {
     uint32_t padding;
     uint64_t min_bytes;  /* shorter vectors stay with the MPI */
     uint64_t max_bytes;  /* longer vectors stay with the MPI */
+    uint64_t max_allreduce;         /* the same for allreduces alone */
+    uint64_t min_ranks, min_hosts; /* smaller communicators stay with the MPI */
+    uint8_t disabled[(COLLECTIVES + 7) / 8]; /* one bit per collective that stays with the MPI */
+    char quota[CONFIG_QUOTA];      /* what the job asks for, in the form of TRIB_QUOTA */
     uint32_t supported[CONFIG_DTYPES]; /* one bit per trib_op: what rank 0's library says the tree
                                         * can do */
     char manager[CONFIG_TEXT];         /* TRIB_MANAGER; empty: not set */
@@ -37,6 +45,13 @@ struct config {
 /* Reads the settings from this process's environment. A value that makes no sense is named on
  * stderr and replaced by its default. */
 void config_read(struct config *config);
+
+/* Leaves the collective of this name to the MPI. Returns false if there is none. */
+bool config_disable(struct config *config, const char *name);
+bool config_is_disabled(const struct config *config, enum collective collective);
+
+/* Whether the tree is to be used wherever it can be. */
+bool config_is_forced(const struct config *config);
 
 /* Whether this process's own environment asks for the tree. This is for programs whose ranks cannot
  * agree. */

@@ -34,7 +34,10 @@ enum reason group_prospect(MPI_Comm comm)
 {
     if (runtime_size(comm) < 2 || !members_are_in(comm, job.world))
         return REASON_NO_GROUP;
-    if (job.config.mode != MODE_FORCE && members_share_host(comm, job.world) && !share_memory(comm))
+    if ((uint64_t)runtime_size(comm) < job.config.min_ranks ||
+        (job.config.min_hosts > 1 && members_hosts(comm, job.world) < job.config.min_hosts))
+        return REASON_FEW;
+    if (!config_is_forced(&job.config) && members_share_host(comm, job.world) && !share_memory(comm))
         return REASON_ONE_HOST;
     return REASON_TREE;
 }

@@ -68,6 +68,7 @@ static void join(void)
         .manager = job.config.manager,
         .oob = &oob,
         .timeout_ms = (int)job.config.timeout_ms,
+        .quota = job.config.quota[0] != '\0' ? job.config.quota : NULL,
         .progress = progress,
         .calls = "allreduce=MPI_Allreduce,reduce=MPI_Reduce,barrier=MPI_Barrier,bcast=MPI_Bcast,allgather=MPI_Allgather,"
                  "reduce_scatter=MPI_Reduce_scatter_block",
@@ -111,6 +112,8 @@ void job_join(MPI_Comm world)
         join();
     if (job.context != NULL || (job.config.report && job.config.mode != MODE_OFF))
         once_open(job.world);
+    if (job.context == NULL && job.config.mode == MODE_REQUIRE)
+        job_end("TRIB_MPI=require or HCOLL_ENABLE_SHARP=3 asks for the tree, and %s", job.refusal);
     if (job.context == NULL && job.rank == 0 && job.config.mode != MODE_OFF && job.config.mode != MODE_REPORT)
         notice("the collectives of this program stay with the MPI: %s", job.refusal);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "members.h"
 
+#include "job.h"
 #include "placement.h"
 #include "runtime.h"
 
@@ -52,6 +53,13 @@ bool members_are_in(MPI_Comm comm, MPI_Comm world)
     return holds_for_all(comm, world, is_in_world, NULL);
 }
 
+static int by_value(const void *left, const void *right)
+{
+    const int *a = left, *b = right;
+
+    return (*a > *b) - (*a < *b);
+}
+
 bool members_share_host(MPI_Comm comm, MPI_Comm world)
 {
     int leader;
@@ -66,4 +74,21 @@ uint32_t *members_read(MPI_Comm comm, MPI_Comm world)
     if (ranks != NULL)
         holds_for_all(comm, world, note_rank, ranks);
     return ranks;
+}
+
+uint32_t members_hosts(MPI_Comm comm, MPI_Comm world)
+{
+    uint32_t size = (uint32_t)runtime_size(comm), hosts = 0;
+    uint32_t *ranks = members_read(comm, world);
+
+    if (ranks == NULL)
+        job_end("there is no memory for the members of a communicator");
+    int *leaders = (int *)ranks;
+    for (uint32_t i = 0; i < size; i++)
+        leaders[i] = placement_leader((int)ranks[i]);
+    qsort(leaders, size, sizeof *leaders, by_value);
+    for (uint32_t i = 0; i < size; i++)
+        hosts += i == 0 || leaders[i] != leaders[i - 1];
+    free(ranks);
+    return hosts;
 }

@@ -30,8 +30,8 @@ struct operation {
  * can give it to the others. */
 bool operation_run(const struct group *group, struct operation *operation);
 
-/* Begins the operation, whose group may still be in the making. Returns TRIB_OK and sets *request, or
- * an error, which operation_end() or operation_forget() is then told. */
+/* Begins the operation, whose group may still be in the making. Returns TRIB_OK and sets *request,
+ * or an error, which operation_end() or operation_forget() is then told. */
 int operation_post(const struct group *group, const struct operation *operation, trib_request **request);
 
 /* What follows when the request has ended with this status. Returns as operation_run does. */

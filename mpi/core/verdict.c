@@ -54,7 +54,7 @@ static bool pays(const struct group *group, enum kind kind, uint64_t bytes)
 {
     const trib_prediction *predicted = &group->prediction;
 
-    if (job.config.mode == MODE_FORCE || !predicted->known)
+    if (config_is_forced(&job.config) || !predicted->known)
         return true;
     switch (kind) {
     case KIND_ALLREDUCE:
@@ -177,6 +177,8 @@ static enum reason judge(const struct group *group, const struct call *call, str
 {
     if (group->standing != REASON_TREE && group->standing != REASON_DRY_RUN)
         return group->standing;
+    if (config_is_disabled(&job.config, call->name))
+        return REASON_DISABLED;
     if (call->kind != KIND_BARRIER) {
         enum reason reason = judge_elements(call, operation);
         if (reason != REASON_TREE)
@@ -184,7 +186,7 @@ static enum reason judge(const struct group *group, const struct call *call, str
         uint64_t bytes = whole(group, operation);
         if (bytes < job.config.min_bytes)
             return REASON_SMALL;
-        if (bytes > job.config.max_bytes)
+        if (bytes > job.config.max_bytes || (call->kind == KIND_ALLREDUCE && bytes > job.config.max_allreduce))
             return REASON_LARGE;
     }
     if (group->standing == REASON_DRY_RUN)

@@ -138,7 +138,7 @@ void module_settle(struct module *module, int status)
     }
     /* A refusal for want of quota is told to all members. Any other error may be this rank's alone,
      * and then the others would wait for it in the tree. */
-    if (status != TRIB_ERR_QUOTA)
+    if (status != TRIB_ERR_QUOTA || job.config.mode == MODE_REQUIRE)
         job_end("%s got no tree: %s", module->comm->c_name, trib_last_error());
     report_group(GROUP_REFUSED);
     group_tell_refusal(module->comm, module->comm->c_name, status, status);

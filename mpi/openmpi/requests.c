@@ -176,7 +176,7 @@ static int progress(void)
     struct request *over = NULL, **end = &over;
     int count = 0;
 
-    if (atomic_load_explicit(&busy, memory_order_relaxed) == 0 || pthread_mutex_trylock(&lock) != 0)
+    if (atomic_load_explicit(&busy, memory_order_relaxed) == 0 || !job_usable() || pthread_mutex_trylock(&lock) != 0)
         return 0;
     for (struct module *module = modules, *next; module != NULL; module = next) {
         next = module->next;

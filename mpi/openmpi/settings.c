@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "component.h"
 
-#include "settings.h"
+#include "hcoll.h"
 #include "runtime.h"
+#include "settings.h"
 
 #include "opal/mca/base/mca_base_var.h"
 
@@ -18,10 +19,15 @@ static struct alias {
     const char *parameter, *variable, *meaning;
     char *value;
 } ALIASES[] = {
-    {"mode", "TRIB_MPI", "on: through the tree where that is worth while; force: wherever the tree can do it; off; report: count only", NULL},
+    {"mode", "TRIB_MPI",
+     "on: through the tree where that is worth while; force: wherever the tree can do it; require: or the program ends; off; "
+     "report: count only", NULL},
     {"manager", "TRIB_MANAGER", "the fabric to join", NULL},
     {"min_bytes", "TRIB_MPI_MIN_BYTES", "shorter vectors stay with the MPI; K, M and G may follow the digits", NULL},
     {"max_bytes", "TRIB_MPI_MAX_BYTES", "longer vectors stay with the MPI; K, M and G may follow the digits", NULL},
+    {"min_ranks", "TRIB_MPI_MIN_RANKS", "communicators of fewer ranks stay with the MPI", NULL},
+    {"min_hosts", "TRIB_MPI_MIN_HOSTS", "communicators on fewer hosts stay with the MPI", NULL},
+    {"disable", "TRIB_MPI_DISABLE", "collectives that stay with the MPI: MPI_Bcast,MPI_Iallreduce,...", NULL},
     {"timeout_ms", "TRIB_TIMEOUT_MS", "time limit for joining the fabric, in milliseconds", NULL},
     {"report", "TRIB_MPI_REPORT", "any value but 0: rank 0 prints in MPI_Finalize what went through the tree, and why the rest did not", NULL},
     {"report_file", "TRIB_MPI_REPORT_FILE", "rank 0 writes that there as JSON", NULL},
@@ -44,7 +50,7 @@ int settings_register(void)
 
 bool settings_enabled(void)
 {
-    return enabled;
+    return enabled || hcoll_enabled() == 1;
 }
 
 int settings_priority(void)

@@ -57,6 +57,8 @@ static void make_tree(MPI_Comm comm)
         return;
     }
     report_group(GROUP_REFUSED);
+    if (job.config.mode == MODE_REQUIRE)
+        job_end("%s got no tree: %s", name[0] != '\0' ? name : "a communicator", trib_strerror(status_all));
     group_tell_refusal(comm, name, status, status_all);
     group_free(group);
 }
@@ -69,7 +71,7 @@ void groups_make(MPI_Comm comm)
     if (prospect == REASON_NO_GROUP)
         return; /* members of another MPI_COMM_WORLD expect no message: they may not use this library */
     /* A member that has no memory left does not know that the others share some. */
-    bool on_one_host = job.config.mode != MODE_FORCE && members_share_host(comm, job.world);
+    bool on_one_host = !config_is_forced(&job.config) && members_share_host(comm, job.world);
     if (on_one_host && runtime_least(comm, prospect == REASON_TREE) == 0) {
         leave_to_mpi(comm, REASON_ONE_HOST);
         if (comm == MPI_COMM_WORLD)

@@ -4,8 +4,8 @@
  * for in other orders than they were begun, with datatypes and communicators that are freed
  * meanwhile. Every value is checked.
  *
- * usage: requests [rounds = 20] [hard: communicators are freed while requests on them are under way, and
- *        one is under way in MPI_Finalize]
+ * usage: requests [rounds = 20] [hard: communicators are freed while requests on them are under
+ * way, and        one is under way in MPI_Finalize]
  */
 #include "check.h"
 

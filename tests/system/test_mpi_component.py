@@ -147,6 +147,44 @@ class Component(test_mpi.Programs):
                                         OMPI_MCA_coll_tributary_min_bytes="1M")
             self.assertEqual(set(report["collectives"]["MPI_Allreduce"]["mpi"]), {"small"})
 
+    def reasons(self, report, name="MPI_Allreduce"):
+        return set(report["collectives"][name]["mpi"])
+
+    def test_names_that_hcoll_has(self):
+        program, on = PROGRAMS / "first_calls", {"TRIB_MPI": "", "OMPI_MCA_coll_tributary_enable": "0"}
+        with Fabric() as fabric:
+            run = lambda **env: self.run_one(fabric, 2, program, **{**on, "OMPI_MCA_coll_hcoll_enable": "1", **env})
+            _, err, report = run(HCOLL_ENABLE_SHARP="2", HCOLL_ML_DISABLE_BCAST="1", HCOLL_ML_DISABLE_IBARRIER="0",
+                                 HCOLL_FOO="1", HCOLL_BAR="2", HCOLL_MAIN_IB="mlx5_0:1")
+            self.assertEqual(self.reasons(report), set())
+            self.assertEqual(self.reasons(report, "MPI_Bcast"), {"disabled"})
+            told = [line for line in err.splitlines() if "no meaning" in line]
+            self.assertEqual(len(told), 1, err)
+            self.assertTrue("HCOLL_FOO" in told[0] and "HCOLL_BAR" in told[0] and "SHARP" not in told[0], told)
+            self.assertIn("mlx5_0:1' is a hint", err)
+            _, _, report = run(HCOLL_ENABLE_SHARP="0")
+            self.assertIsNone(report["job"] or None)
+            _, _, report = run(HCOLL_ENABLE_SHARP="2", HCOLL_BCOL_P2P_ALLREDUCE_SHARP_MAX="2")
+            self.assertEqual(self.reasons(report), {"large"})
+            _, _, report = run(HCOLL_ENABLE_SHARP="2", HCOLL_SHARP_NP="2")
+            self.assertEqual(self.reasons(report), {"few"})
+            _, _, report = run(HCOLL_ENABLE_SHARP="2", OMPI_MCA_coll_hcoll_np="3")
+            self.assertEqual(self.reasons(report), {"few"})
+            _, _, report = run(HCOLL_ENABLE_SHARP="0", TRIB_MPI="force")
+            self.assertGreater(self.tree(report), 0, "our own setting counts")
+        code, _, err, _ = Mpi(None, 2, program, env={**on, "OMPI_MCA_coll_hcoll_enable": "1", "HCOLL_ENABLE_SHARP": "3"},
+                              through="component").end(60)
+        self.assertNotEqual(code, 0)
+        self.assertEqual(err.count("asks for the tree, and TRIB_MANAGER is not set"), 1, err)
+
+    def test_levels_that_hcoll_lists(self):
+        with Fabric(shared_host=True) as fabric:
+            for groups, carriers, boards in (("basesmuma,p2p", "basesmuma,ucx_p2p", True), ("p2p", "ucx_p2p", False),
+                                             ("basesmuma", "basesmuma,ucx_p2p", True)):
+                _, err, report = self.run_one(fabric, 2, PROGRAMS / "first_calls", HCOLL_SBGP=groups, HCOLL_BCOL=carriers)
+                self.assertEqual(report["counters"]["operations_board"] > 50, boards, groups)
+                self.assertEqual("lists of equal length" in err, groups == "basesmuma")
+
 
 class Hosts(test_mpi.Programs):
     def test_ranks_of_a_host_share_memory(self):

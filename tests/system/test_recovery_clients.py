@@ -58,10 +58,16 @@ class Recovery(unittest.TestCase):
         self.assertGreater(report["counters"]["epochs"], 0, report)
 
     def test_programs_under_open_mpi(self):
-        for victim, number in LOSSES:
+        self.run_open_mpi("preload", LOSSES)
+
+    def test_programs_under_the_component(self):
+        self.run_open_mpi("component", LOSSES[::2])
+
+    def run_open_mpi(self, through, losses):
+        for victim, number in losses:
             with self.subTest(victim=victim, signal=number.name), Fabric(backups=1) as fabric:
-                stop = self.folder / f"{victim}.stop"
-                mpi = test_mpi.Mpi(fabric, 4, test_mpi.PROGRAMS / "grid", stop)
+                stop = self.folder / f"{victim}.{through}.stop"
+                mpi = test_mpi.Mpi(fabric, 4, test_mpi.PROGRAMS / "grid", stop, through=through)
                 self.hurt(fabric, victim, number, stop)
                 code, out, err, report = mpi.end(120)
                 self.assertEqual(code, 0, err[-3000:])
