@@ -22,7 +22,10 @@ struct call {
     int64_t send_count;
     MPI_Datatype send_type;
     MPI_Op op; /* of reductions */
-    int root;  /* of reduce and bcast */
+    int root;  /* of reduce, bcast, gather and scatter */
+    /* Of each rank's block, where they differ, and where it begins in recv, in elements. They
+     * belong to the program, and MPI lets it change them only when the call is over. */
+    const int *counts, *offsets;
 };
 
 #endif

@@ -7,14 +7,23 @@
 
 #include "counted.h"
 
-/* What the tree can do. */
+/* What can go through the tree. */
 enum kind {
+    /* The tree does these. */
     KIND_ALLREDUCE,
     KIND_REDUCE,
     KIND_BARRIER,
     KIND_BCAST,
     KIND_ALLGATHER,
-    KIND_REDUCE_SCATTER,
+    KIND_REDUCE_SCATTER, /* of equal blocks */
+    /* The tree cannot reduce these. Short ones go as one of those above (exchange.h). */
+    KIND_GATHER,
+    KIND_SCATTER,
+    KIND_ALLTOALL,
+    KIND_ALLGATHERV,
+    KIND_REDUCE_SCATTERV, /* of blocks of any length */
+    KIND_SCAN,
+    KIND_EXSCAN,
 };
 
 /* What a program calls: COLLECTIVE_MPI_Allreduce and so on, in the order of calls.toml. */
@@ -39,6 +48,7 @@ enum reason {
     REASON_EMPTY,
     REASON_SMALL,
     REASON_LARGE,
+    REASON_EXCHANGE,
     REASON_PREDICTED_SLOWER,
     REASON_ARGUMENT,
     REASONS

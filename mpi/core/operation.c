@@ -3,6 +3,7 @@
 
 #include "job.h"
 #include "notice.h"
+#include "prepare.h"
 #include "report.h"
 
 #include <stddef.h>
@@ -11,7 +12,7 @@
  * with another one; if that cannot be, or a rank dies, it learns of it on every other member. */
 static int through_tree(trib_group *tree, const struct operation *o)
 {
-    switch (o->call.kind) {
+    switch (o->kind) {
     case KIND_ALLREDUCE:
         return trib_allreduce(tree, o->input, o->output, o->count, o->type.dtype, o->type.op);
     case KIND_REDUCE:
@@ -29,7 +30,7 @@ static int through_tree(trib_group *tree, const struct operation *o)
 
 static int post(trib_group *tree, const struct operation *o, trib_request **request)
 {
-    switch (o->call.kind) {
+    switch (o->kind) {
     case KIND_ALLREDUCE:
         return trib_allreduce_nb(tree, o->input, o->output, o->count, o->type.dtype, o->type.op, request);
     case KIND_REDUCE:
@@ -65,6 +66,8 @@ bool operation_end(struct operation *operation, int status)
     if (status == TRIB_OK) {
         if (operation->out.memory != NULL)
             packing_give_back(&operation->out);
+        if (exchange_is_one(operation->call.kind))
+            exchange_take(&operation->exchange, operation->group, &operation->call);
         report_operation(operation->call.name, REASON_TREE, operation->bytes);
     } else {
         notice("rank %d: ranks disagree about %s, which is an error in the program: %s", job.rank, call, trib_last_error());
@@ -75,12 +78,14 @@ bool operation_end(struct operation *operation, int status)
 
 bool operation_run(const struct group *group, struct operation *operation)
 {
+    prepare(group, operation);
     return operation_end(operation, through_tree(group->tree, operation));
 }
 
-int operation_post(const struct group *group, const struct operation *operation, trib_request **request)
+int operation_post(const struct group *group, struct operation *operation, trib_request **request)
 {
     *request = NULL;
+    prepare(group, operation);
     return post(group->tree, operation, request);
 }
 
@@ -88,4 +93,5 @@ void operation_forget(struct operation *operation)
 {
     packing_close(&operation->in);
     packing_close(&operation->out);
+    exchange_close(&operation->exchange);
 }

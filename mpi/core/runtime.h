@@ -34,6 +34,8 @@ void runtime_progress(void);
 void runtime_extent(MPI_Datatype datatype, size_t *bytes, size_t *distance);
 /* Whether an element is one of the MPI's own types. */
 bool runtime_is_predefined(MPI_Datatype datatype);
+/* inout = in operator inout, for count elements. */
+void runtime_reduce(const void *in, void *inout, size_t count, MPI_Datatype datatype, MPI_Op op);
 /* Copy count elements between the program's memory and bytes without gaps. */
 void runtime_pack(const void *from, size_t count, MPI_Datatype datatype, void *bytes);
 void runtime_unpack(const void *bytes, size_t count, MPI_Datatype datatype, void *to);

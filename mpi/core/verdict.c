@@ -6,16 +6,45 @@
 
 #include <stdbool.h>
 
+/* Blocks of up to so many bytes in all are exchanged over the tree: measured on one host, where the
+ * others have them in memory; and where it is asked for, whether it pays or not. */
+#define EXCHANGE_MAX 4096
+#define EXCHANGE_FORCED_MAX (1 << 20)
+
 static bool is_reduction(enum kind kind)
 {
     return kind == KIND_ALLREDUCE || kind == KIND_REDUCE || kind == KIND_REDUCE_SCATTER;
 }
 
+/* The same for blocks that ranks exchange. */
+static enum reason judge_exchange(const struct group *group, const struct call *call, struct operation *operation)
+{
+    size_t block = exchange_block(group, call);
+
+    if (block == 0)
+        return call->kind >= KIND_SCAN && !packing_is_needless(call->datatype) ? REASON_DATATYPE : REASON_EMPTY;
+    operation->bytes = operation->count = block;
+    if (call->kind == KIND_REDUCE_SCATTERV) {
+        enum reason reason = types_map(&job.config, call->datatype, call->op, &operation->type);
+        if (reason != REASON_TREE)
+            return reason;
+        if (operation->type.pair.width != 0)
+            return REASON_DATATYPE;
+        operation->count = block / operation->type.width;
+    } else if (operation->kind == KIND_BCAST) {
+        operation->count = exchange_whole(group, call, block);
+    }
+    uint64_t limit = config_is_forced(&job.config) ? EXCHANGE_FORCED_MAX : EXCHANGE_MAX;
+    return exchange_whole(group, call, block) <= limit ? REASON_TREE : REASON_EXCHANGE;
+}
+
 /* The verdict on type and operator, and how long the vector is, or a block of it. */
-static enum reason judge_elements(const struct call *call, struct operation *operation)
+static enum reason judge_elements(const struct group *group, const struct call *call, struct operation *operation)
 {
     size_t bytes, distance;
 
+    if (exchange_is_one(call->kind))
+        return judge_exchange(group, call, operation);
     if (call->count < 0)
         return REASON_ARGUMENT;
     if (is_reduction(call->kind)) {
@@ -37,6 +66,8 @@ static uint64_t whole(const struct group *group, const struct operation *operati
 {
     bool has_blocks = operation->call.kind == KIND_ALLGATHER || operation->call.kind == KIND_REDUCE_SCATTER;
 
+    if (exchange_is_one(operation->call.kind))
+        return exchange_whole(group, &operation->call, operation->bytes);
     return has_blocks ? operation->bytes * group->size : operation->bytes;
 }
 
@@ -49,12 +80,17 @@ static bool is_in(const trib_range *ranges, uint32_t count, uint64_t bytes)
 }
 
 /* The verdict of the manager's prediction. All members have it from the same ticket and ask it
- * about the same members, so it is equal on all of them. A bcast takes a reduce's way back. */
+ * about the same members, so it is equal on all of them. A bcast takes a reduce's way back. What is
+ * not predicted goes through the tree where the ranks of one host have it in their memory. */
 static bool pays(const struct group *group, enum kind kind, uint64_t bytes)
 {
     const trib_prediction *predicted = &group->prediction;
 
-    if (config_is_forced(&job.config) || !predicted->known)
+    if (config_is_forced(&job.config))
+        return true;
+    if (exchange_is_one(kind) || kind == KIND_ALLGATHER || kind == KIND_REDUCE_SCATTER)
+        return predicted->in_memory != 0;
+    if (!predicted->known)
         return true;
     switch (kind) {
     case KIND_ALLREDUCE:
@@ -91,6 +127,8 @@ static bool is_wrong(const struct group *group, const struct call *call, uint64_
 
     if (call->kind == KIND_BARRIER)
         return false;
+    if (exchange_is_one(call->kind))
+        return exchange_is_wrong(group, call, bytes);
     if (has_root && (call->root < 0 || (uint32_t)call->root >= group->size))
         return true;
     bool receives = call->kind != KIND_REDUCE || (uint32_t)call->root == group->rank;
@@ -103,75 +141,6 @@ static bool is_wrong(const struct group *group, const struct call *call, uint64_
     return is_nowhere(call->send, call->datatype);
 }
 
-/* Whether the vector that a rank gives lies where its result goes. */
-static bool is_in_place(const struct group *group, const struct call *call)
-{
-    bool receives = call->kind != KIND_REDUCE || (uint32_t)call->root == group->rank;
-
-    return receives && (call->send == MPI_IN_PLACE || (call->send == call->recv && call->kind != KIND_ALLGATHER));
-}
-
-static void pack_pairs(const struct group *group, struct operation *operation)
-{
-    const struct call *call = &operation->call;
-    size_t count = (size_t)call->count, all = call->kind == KIND_REDUCE_SCATTER ? count * group->size : count;
-    struct pair_layout pair = operation->type.pair;
-    bool in_place = operation->input == TRIB_IN_PLACE;
-    void *given = in_place ? call->recv : (void *)(uintptr_t)call->send;
-
-    packing_open(&operation->in, given, all, call->datatype, pair, all * pair.width);
-    packing_take(&operation->in, 0, all, 0);
-    operation->input = operation->in.memory;
-    if (operation->output != NULL) {
-        packing_open(&operation->out, call->recv, count, call->datatype, pair, count * pair.width);
-        operation->output = operation->out.memory;
-    }
-}
-
-static void pack_bcast(const struct group *group, struct operation *operation)
-{
-    const struct call *call = &operation->call;
-
-    packing_open(&operation->out, call->recv, (size_t)call->count, call->datatype, (struct pair_layout){0}, operation->count);
-    if ((uint32_t)call->root == group->rank)
-        packing_take(&operation->out, 0, (size_t)call->count, 0);
-    operation->output = operation->out.memory;
-}
-
-static void pack_allgather(const struct group *group, struct operation *operation)
-{
-    const struct call *call = &operation->call;
-    size_t block = (size_t)call->count, mine = block * group->rank;
-
-    if (!packing_is_needless(call->datatype)) {
-        packing_open(&operation->out, call->recv, block * group->size, call->datatype, (struct pair_layout){0},
-                     operation->count * group->size);
-        if (operation->input == TRIB_IN_PLACE)
-            packing_take(&operation->out, mine, block, mine);
-        operation->output = operation->out.memory;
-    }
-    if (operation->input != TRIB_IN_PLACE && !packing_is_needless(call->send_type)) {
-        packing_open(&operation->in, (void *)(uintptr_t)call->send, (size_t)call->send_count, call->send_type,
-                     (struct pair_layout){0}, operation->count);
-        packing_take(&operation->in, 0, (size_t)call->send_count, 0);
-        operation->input = operation->in.memory;
-    }
-}
-
-static void prepare(const struct group *group, struct operation *operation)
-{
-    const struct call *call = &operation->call;
-
-    operation->input = is_in_place(group, call) ? TRIB_IN_PLACE : call->send;
-    operation->output = call->kind == KIND_REDUCE && (uint32_t)call->root != group->rank ? NULL : call->recv;
-    if (is_reduction(call->kind) && operation->type.pair.width != 0)
-        pack_pairs(group, operation);
-    else if (call->kind == KIND_BCAST && !packing_is_needless(call->datatype))
-        pack_bcast(group, operation);
-    else if (call->kind == KIND_ALLGATHER)
-        pack_allgather(group, operation);
-}
-
 /* All verdicts. The communicator's comes first, and the prediction's last. */
 static enum reason judge(const struct group *group, const struct call *call, struct operation *operation)
 {
@@ -180,7 +149,7 @@ static enum reason judge(const struct group *group, const struct call *call, str
     if (config_is_disabled(&job.config, call->name))
         return REASON_DISABLED;
     if (call->kind != KIND_BARRIER) {
-        enum reason reason = judge_elements(call, operation);
+        enum reason reason = judge_elements(group, call, operation);
         if (reason != REASON_TREE)
             return reason;
         uint64_t bytes = whole(group, operation);
@@ -198,9 +167,8 @@ static enum reason judge(const struct group *group, const struct call *call, str
 
 enum reason verdict_on(const struct group *group, const struct call *call, struct operation *operation)
 {
-    *operation = (struct operation){.call = *call};
-    enum reason reason = judge(group, call, operation);
-    if (reason == REASON_TREE)
-        prepare(group, operation);
-    return reason;
+    enum kind kind = exchange_is_one(call->kind) ? exchange_as(call->kind) : call->kind;
+
+    *operation = (struct operation){.call = *call, .kind = kind, .group = group};
+    return judge(group, call, operation);
 }

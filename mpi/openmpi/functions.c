@@ -24,7 +24,6 @@ static bool takes(struct module *m, const struct call *call, struct operation *o
     enum reason reason = verdict_on(module_group(m), call, operation);
 
     if (reason == REASON_TREE && !atomic_load(&m->is_settled)) {
-        operation_forget(operation);
         requests_await_tree(m);
         reason = verdict_on(module_group(m), call, operation);
     }
@@ -39,9 +38,7 @@ static bool may_take(struct module *m, const struct call *call)
     struct operation operation;
     enum reason reason = verdict_on(module_group(m), call, &operation);
 
-    if (reason == REASON_TREE)
-        operation_forget(&operation);
-    else
+    if (reason != REASON_TREE)
         report_operation(call->name, reason, 0);
     return reason == REASON_TREE;
 }
@@ -51,191 +48,79 @@ static int run(struct module *m, struct operation *operation)
     return operation_run(module_group(m), operation) ? OMPI_SUCCESS : MPI_ERR_OTHER;
 }
 
-static int allreduce(source sbuf, void *rbuf, int count, datatype type, operator op, communicator comm, base *module)
-{
-    struct module *m = (struct module *)module;
-    struct operation operation;
-    const struct call call = {.kind = KIND_ALLREDUCE, .name = COLLECTIVE_MPI_Allreduce, .send = sbuf, .recv = rbuf, .count = count,
-                              .datatype = type, .op = op};
+#define LIST(...) __VA_ARGS__
 
-    return takes(m, &call, &operation) ? run(m, &operation) : BEFORE(allreduce, sbuf, rbuf, count, type, op, comm);
-}
+/* The three functions of a collective: blocking, non-blocking, persistent. `parameters` and
+ * `arguments` end with a comma; the rest says what the call is. */
+#define TAKEN(lower, Upper, parameters, arguments, ...) \
+    static int lower(parameters communicator comm, base *module) \
+    { \
+        struct module *m = (struct module *)module; \
+        struct operation operation; \
+        const struct call call = {.name = COLLECTIVE_MPI_##Upper, __VA_ARGS__}; \
+\
+        return takes(m, &call, &operation) ? run(m, &operation) : BEFORE(lower, arguments comm); \
+    } \
+\
+    static int i##lower(parameters communicator comm, ompi_request_t **request, base *module) \
+    { \
+        struct module *m = (struct module *)module; \
+        const struct call call = {.name = COLLECTIVE_MPI_I##lower, __VA_ARGS__}; \
+\
+        return may_take(m, &call) ? requests_begin(m, &call, request) : BEFORE(i##lower, arguments comm, request); \
+    } \
+\
+    static int lower##_init(parameters communicator comm, info hints, ompi_request_t **request, base *module) \
+    { \
+        struct module *m = (struct module *)module; \
+        const struct call call = {.name = COLLECTIVE_MPI_##Upper##_init, __VA_ARGS__}; \
+\
+        return may_take(m, &call) ? requests_make(m, &call, request) \
+                                  : BEFORE(lower##_init, arguments comm, hints, request); \
+    }
 
-static int iallreduce(source sbuf, void *rbuf, int count, datatype type, operator op, communicator comm, ompi_request_t **request,
-                      base *module)
-{
-    struct module *m = (struct module *)module;
-    const struct call call = {.kind = KIND_ALLREDUCE, .name = COLLECTIVE_MPI_Iallreduce, .send = sbuf, .recv = rbuf, .count = count,
-                              .datatype = type, .op = op};
-
-    return may_take(m, &call) ? requests_begin(m, &call, request) : BEFORE(iallreduce, sbuf, rbuf, count, type, op, comm, request);
-}
-
-static int allreduce_init(source sbuf, void *rbuf, int count, datatype type, operator op, communicator comm, info hints,
-                          ompi_request_t **request, base *module)
-{
-    struct module *m = (struct module *)module;
-    const struct call call = {.kind = KIND_ALLREDUCE, .name = COLLECTIVE_MPI_Allreduce_init, .send = sbuf, .recv = rbuf,
-                              .count = count, .datatype = type, .op = op};
-
-    return may_take(m, &call) ? requests_make(m, &call, request)
-                              : BEFORE(allreduce_init, sbuf, rbuf, count, type, op, comm, hints, request);
-}
-
-static int reduce(source sbuf, void *rbuf, int count, datatype type, operator op, int root, communicator comm, base *module)
-{
-    struct module *m = (struct module *)module;
-    struct operation operation;
-    const struct call call = {.kind = KIND_REDUCE, .name = COLLECTIVE_MPI_Reduce, .send = sbuf, .recv = rbuf, .count = count,
-                              .datatype = type, .op = op, .root = root};
-
-    return takes(m, &call, &operation) ? run(m, &operation) : BEFORE(reduce, sbuf, rbuf, count, type, op, root, comm);
-}
-
-static int ireduce(source sbuf, void *rbuf, int count, datatype type, operator op, int root, communicator comm,
-                   ompi_request_t **request, base *module)
-{
-    struct module *m = (struct module *)module;
-    const struct call call = {.kind = KIND_REDUCE, .name = COLLECTIVE_MPI_Ireduce, .send = sbuf, .recv = rbuf, .count = count,
-                              .datatype = type, .op = op, .root = root};
-
-    return may_take(m, &call) ? requests_begin(m, &call, request)
-                              : BEFORE(ireduce, sbuf, rbuf, count, type, op, root, comm, request);
-}
-
-static int reduce_init(source sbuf, void *rbuf, int count, datatype type, operator op, int root, communicator comm, info hints,
-                       ompi_request_t **request, base *module)
-{
-    struct module *m = (struct module *)module;
-    const struct call call = {.kind = KIND_REDUCE, .name = COLLECTIVE_MPI_Reduce_init, .send = sbuf, .recv = rbuf, .count = count,
-                              .datatype = type, .op = op, .root = root};
-
-    return may_take(m, &call) ? requests_make(m, &call, request)
-                              : BEFORE(reduce_init, sbuf, rbuf, count, type, op, root, comm, hints, request);
-}
-
-static int barrier(communicator comm, base *module)
-{
-    struct module *m = (struct module *)module;
-    struct operation operation;
-    const struct call call = {.kind = KIND_BARRIER, .name = COLLECTIVE_MPI_Barrier};
-
-    return takes(m, &call, &operation) ? run(m, &operation) : BEFORE(barrier, comm);
-}
-
-static int ibarrier(communicator comm, ompi_request_t **request, base *module)
-{
-    struct module *m = (struct module *)module;
-    const struct call call = {.kind = KIND_BARRIER, .name = COLLECTIVE_MPI_Ibarrier};
-
-    return may_take(m, &call) ? requests_begin(m, &call, request) : BEFORE(ibarrier, comm, request);
-}
-
-static int barrier_init(communicator comm, info hints, ompi_request_t **request, base *module)
-{
-    struct module *m = (struct module *)module;
-    const struct call call = {.kind = KIND_BARRIER, .name = COLLECTIVE_MPI_Barrier_init};
-
-    return may_take(m, &call) ? requests_make(m, &call, request) : BEFORE(barrier_init, comm, hints, request);
-}
-
-static int bcast(void *buffer, int count, datatype type, int root, communicator comm, base *module)
-{
-    struct module *m = (struct module *)module;
-    struct operation operation;
-    const struct call call = {.kind = KIND_BCAST, .name = COLLECTIVE_MPI_Bcast, .send = buffer, .recv = buffer, .count = count,
-                              .datatype = type, .root = root};
-
-    return takes(m, &call, &operation) ? run(m, &operation) : BEFORE(bcast, buffer, count, type, root, comm);
-}
-
-static int ibcast(void *buffer, int count, datatype type, int root, communicator comm, ompi_request_t **request, base *module)
-{
-    struct module *m = (struct module *)module;
-    const struct call call = {.kind = KIND_BCAST, .name = COLLECTIVE_MPI_Ibcast, .send = buffer, .recv = buffer, .count = count,
-                              .datatype = type, .root = root};
-
-    return may_take(m, &call) ? requests_begin(m, &call, request) : BEFORE(ibcast, buffer, count, type, root, comm, request);
-}
-
-static int bcast_init(void *buffer, int count, datatype type, int root, communicator comm, info hints, ompi_request_t **request,
-                      base *module)
-{
-    struct module *m = (struct module *)module;
-    const struct call call = {.kind = KIND_BCAST, .name = COLLECTIVE_MPI_Bcast_init, .send = buffer, .recv = buffer,
-                              .count = count, .datatype = type, .root = root};
-
-    return may_take(m, &call) ? requests_make(m, &call, request)
-                              : BEFORE(bcast_init, buffer, count, type, root, comm, hints, request);
-}
-
-static int allgather(source sbuf, int scount, datatype stype, void *rbuf, int rcount, datatype rtype, communicator comm, base *module)
-{
-    struct module *m = (struct module *)module;
-    struct operation operation;
-    const struct call call = {.kind = KIND_ALLGATHER, .name = COLLECTIVE_MPI_Allgather, .send = sbuf, .recv = rbuf, .count = rcount,
-                              .datatype = rtype, .send_count = scount, .send_type = stype};
-
-    return takes(m, &call, &operation) ? run(m, &operation) : BEFORE(allgather, sbuf, scount, stype, rbuf, rcount, rtype, comm);
-}
-
-static int iallgather(source sbuf, int scount, datatype stype, void *rbuf, int rcount, datatype rtype, communicator comm,
-                      ompi_request_t **request, base *module)
-{
-    struct module *m = (struct module *)module;
-    const struct call call = {.kind = KIND_ALLGATHER, .name = COLLECTIVE_MPI_Iallgather, .send = sbuf, .recv = rbuf,
-                              .count = rcount, .datatype = rtype, .send_count = scount, .send_type = stype};
-
-    return may_take(m, &call) ? requests_begin(m, &call, request)
-                              : BEFORE(iallgather, sbuf, scount, stype, rbuf, rcount, rtype, comm, request);
-}
-
-static int allgather_init(source sbuf, int scount, datatype stype, void *rbuf, int rcount, datatype rtype, communicator comm,
-                          info hints, ompi_request_t **request, base *module)
-{
-    struct module *m = (struct module *)module;
-    const struct call call = {.kind = KIND_ALLGATHER, .name = COLLECTIVE_MPI_Allgather_init, .send = sbuf, .recv = rbuf,
-                              .count = rcount, .datatype = rtype, .send_count = scount, .send_type = stype};
-
-    return may_take(m, &call) ? requests_make(m, &call, request)
-                              : BEFORE(allgather_init, sbuf, scount, stype, rbuf, rcount, rtype, comm, hints, request);
-}
-
-static int reduce_scatter_block(source sbuf, void *rbuf, int count, datatype type, operator op, communicator comm, base *module)
-{
-    struct module *m = (struct module *)module;
-    struct operation operation;
-    const struct call call = {.kind = KIND_REDUCE_SCATTER, .name = COLLECTIVE_MPI_Reduce_scatter_block, .send = sbuf, .recv = rbuf,
-                              .count = count, .datatype = type, .op = op};
-
-    return takes(m, &call, &operation) ? run(m, &operation) : BEFORE(reduce_scatter_block, sbuf, rbuf, count, type, op, comm);
-}
-
-static int ireduce_scatter_block(source sbuf, void *rbuf, int count, datatype type, operator op, communicator comm,
-                                 ompi_request_t **request, base *module)
-{
-    struct module *m = (struct module *)module;
-    const struct call call = {.kind = KIND_REDUCE_SCATTER, .name = COLLECTIVE_MPI_Ireduce_scatter_block, .send = sbuf,
-                              .recv = rbuf, .count = count, .datatype = type, .op = op};
-
-    return may_take(m, &call) ? requests_begin(m, &call, request)
-                              : BEFORE(ireduce_scatter_block, sbuf, rbuf, count, type, op, comm, request);
-}
-
-static int reduce_scatter_block_init(source sbuf, void *rbuf, int count, datatype type, operator op, communicator comm, info hints,
-                                     ompi_request_t **request, base *module)
-{
-    struct module *m = (struct module *)module;
-    const struct call call = {.kind = KIND_REDUCE_SCATTER, .name = COLLECTIVE_MPI_Reduce_scatter_block_init, .send = sbuf,
-                              .recv = rbuf, .count = count, .datatype = type, .op = op};
-
-    return may_take(m, &call) ? requests_make(m, &call, request)
-                              : BEFORE(reduce_scatter_block_init, sbuf, rbuf, count, type, op, comm, hints, request);
-}
+TAKEN(allreduce, Allreduce, LIST(source sbuf, void *rbuf, int count, datatype type, operator op,),
+      LIST(sbuf, rbuf, count, type, op,),
+      .kind = KIND_ALLREDUCE, .send = sbuf, .recv = rbuf, .count = count, .datatype = type, .op = op)
+TAKEN(reduce, Reduce, LIST(source sbuf, void *rbuf, int count, datatype type, operator op, int root,),
+      LIST(sbuf, rbuf, count, type, op, root,),
+      .kind = KIND_REDUCE, .send = sbuf, .recv = rbuf, .count = count, .datatype = type, .op = op, .root = root)
+TAKEN(barrier, Barrier, LIST(), LIST(), .kind = KIND_BARRIER)
+TAKEN(bcast, Bcast, LIST(void *buffer, int count, datatype type, int root,), LIST(buffer, count, type, root,),
+      .kind = KIND_BCAST, .send = buffer, .recv = buffer, .count = count, .datatype = type, .root = root)
+TAKEN(allgather, Allgather, LIST(source sbuf, int scount, datatype stype, void *rbuf, int rcount, datatype rtype,),
+      LIST(sbuf, scount, stype, rbuf, rcount, rtype,),
+      .kind = KIND_ALLGATHER, .send = sbuf, .send_count = scount, .send_type = stype, .recv = rbuf, .count = rcount, .datatype = rtype)
+TAKEN(reduce_scatter_block, Reduce_scatter_block, LIST(source sbuf, void *rbuf, int count, datatype type, operator op,),
+      LIST(sbuf, rbuf, count, type, op,),
+      .kind = KIND_REDUCE_SCATTER, .send = sbuf, .recv = rbuf, .count = count, .datatype = type, .op = op)
+TAKEN(gather, Gather, LIST(source sbuf, int scount, datatype stype, void *rbuf, int rcount, datatype rtype, int root,),
+      LIST(sbuf, scount, stype, rbuf, rcount, rtype, root,),
+      .kind = KIND_GATHER, .send = sbuf, .send_count = scount, .send_type = stype, .recv = rbuf, .count = rcount, .datatype = rtype,
+      .root = root)
+TAKEN(scatter, Scatter, LIST(source sbuf, int scount, datatype stype, void *rbuf, int rcount, datatype rtype, int root,),
+      LIST(sbuf, scount, stype, rbuf, rcount, rtype, root,),
+      .kind = KIND_SCATTER, .send = sbuf, .send_count = scount, .send_type = stype, .recv = rbuf, .count = rcount, .datatype = rtype,
+      .root = root)
+TAKEN(alltoall, Alltoall, LIST(source sbuf, int scount, datatype stype, void *rbuf, int rcount, datatype rtype,),
+      LIST(sbuf, scount, stype, rbuf, rcount, rtype,),
+      .kind = KIND_ALLTOALL, .send = sbuf, .send_count = scount, .send_type = stype, .recv = rbuf, .count = rcount, .datatype = rtype)
+TAKEN(allgatherv, Allgatherv,
+      LIST(source sbuf, int scount, datatype stype, void *rbuf, const int *rcounts, const int *places, datatype rtype,),
+      LIST(sbuf, scount, stype, rbuf, rcounts, places, rtype,),
+      .kind = KIND_ALLGATHERV, .send = sbuf, .send_count = scount, .send_type = stype, .recv = rbuf, .counts = rcounts,
+      .offsets = places, .datatype = rtype)
+TAKEN(reduce_scatter, Reduce_scatter, LIST(source sbuf, void *rbuf, const int *rcounts, datatype type, operator op,),
+      LIST(sbuf, rbuf, rcounts, type, op,),
+      .kind = KIND_REDUCE_SCATTERV, .send = sbuf, .recv = rbuf, .counts = rcounts, .datatype = type, .op = op)
+TAKEN(scan, Scan, LIST(source sbuf, void *rbuf, int count, datatype type, operator op,), LIST(sbuf, rbuf, count, type, op,),
+      .kind = KIND_SCAN, .send = sbuf, .recv = rbuf, .count = count, .datatype = type, .op = op)
+TAKEN(exscan, Exscan, LIST(source sbuf, void *rbuf, int count, datatype type, operator op,), LIST(sbuf, rbuf, count, type, op,),
+      .kind = KIND_EXSCAN, .send = sbuf, .recv = rbuf, .count = count, .datatype = type, .op = op)
 
 int functions_begin_by_mpi(struct module *m, const struct call *c, ompi_request_t **request)
 {
-    int count = (int)c->count;
+    int count = (int)c->count, send_count = (int)c->send_count;
 
     report_operation(c->name, REASON_NO_GROUP, 0);
     switch (c->kind) {
@@ -246,37 +131,48 @@ int functions_begin_by_mpi(struct module *m, const struct call *c, ompi_request_
     case KIND_BCAST:
         return BEFORE(ibcast, c->recv, count, c->datatype, c->root, m->comm, request);
     case KIND_ALLGATHER:
-        return BEFORE(iallgather, c->send, (int)c->send_count, c->send_type, c->recv, count, c->datatype, m->comm, request);
+        return BEFORE(iallgather, c->send, send_count, c->send_type, c->recv, count, c->datatype, m->comm, request);
     case KIND_REDUCE_SCATTER:
         return BEFORE(ireduce_scatter_block, c->send, c->recv, count, c->datatype, c->op, m->comm, request);
-    default:
-        return BEFORE(ibarrier, m->comm, request);
+    case KIND_GATHER:
+        return BEFORE(igather, c->send, send_count, c->send_type, c->recv, count, c->datatype, c->root, m->comm, request);
+    case KIND_SCATTER:
+        return BEFORE(iscatter, c->send, send_count, c->send_type, c->recv, count, c->datatype, c->root, m->comm, request);
+    case KIND_ALLTOALL:
+        return BEFORE(ialltoall, c->send, send_count, c->send_type, c->recv, count, c->datatype, m->comm, request);
+    case KIND_ALLGATHERV:
+        return BEFORE(iallgatherv, c->send, send_count, c->send_type, c->recv, c->counts, c->offsets, c->datatype, m->comm, request);
+    case KIND_REDUCE_SCATTERV:
+        return BEFORE(ireduce_scatter, c->send, c->recv, c->counts, c->datatype, c->op, m->comm, request);
+    case KIND_SCAN:
+        return BEFORE(iscan, c->send, c->recv, count, c->datatype, c->op, m->comm, request);
+    case KIND_EXSCAN:
+        return BEFORE(iexscan, c->send, c->recv, count, c->datatype, c->op, m->comm, request);
+    case KIND_BARRIER:
+        break;
     }
+    return BEFORE(ibarrier, m->comm, request);
 }
 
 /* Where Open MPI has no function to go back to, it calls none of ours. */
-#define INSTALL(name) \
+#define INSTALL_ONE(name) \
     if (module->previous.coll_##name != NULL) \
-        module->super.coll_##name = name
+        module->super.coll_##name = name;
+#define INSTALL(name) INSTALL_ONE(name) INSTALL_ONE(i##name) INSTALL_ONE(name##_init)
 
 void functions_install(struct module *module)
 {
-    INSTALL(allreduce);
-    INSTALL(iallreduce);
-    INSTALL(allreduce_init);
-    INSTALL(reduce);
-    INSTALL(ireduce);
-    INSTALL(reduce_init);
-    INSTALL(barrier);
-    INSTALL(ibarrier);
-    INSTALL(barrier_init);
-    INSTALL(bcast);
-    INSTALL(ibcast);
-    INSTALL(bcast_init);
-    INSTALL(allgather);
-    INSTALL(iallgather);
-    INSTALL(allgather_init);
-    INSTALL(reduce_scatter_block);
-    INSTALL(ireduce_scatter_block);
-    INSTALL(reduce_scatter_block_init);
+    INSTALL(allreduce)
+    INSTALL(reduce)
+    INSTALL(barrier)
+    INSTALL(bcast)
+    INSTALL(allgather)
+    INSTALL(reduce_scatter_block)
+    INSTALL(gather)
+    INSTALL(scatter)
+    INSTALL(alltoall)
+    INSTALL(allgatherv)
+    INSTALL(reduce_scatter)
+    INSTALL(scan)
+    INSTALL(exscan)
 }

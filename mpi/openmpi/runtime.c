@@ -80,6 +80,11 @@ bool runtime_is_predefined(MPI_Datatype datatype)
     return ompi_datatype_is_predefined(datatype);
 }
 
+void runtime_reduce(const void *in, void *inout, size_t count, MPI_Datatype datatype, MPI_Op op)
+{
+    PMPI_Reduce_local(in, inout, (int)count, datatype, op);
+}
+
 /* How many elements one call copies, which counts bytes in 32 bits. */
 static size_t share(size_t bytes)
 {

@@ -132,6 +132,60 @@ bool policy_reduce_scatter_block(const void *sendbuf, void *recvbuf, int recvcou
     return take(&call, comm, result);
 }
 
+bool policy_gather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype,
+                   int root, MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_GATHER, .name = COLLECTIVE_MPI_Gather, .send = sendbuf, .send_count = sendcount,
+                              .send_type = sendtype, .recv = recvbuf, .count = recvcount, .datatype = recvtype, .root = root};
+    return take(&call, comm, result);
+}
+
+bool policy_scatter(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype,
+                    int root, MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_SCATTER, .name = COLLECTIVE_MPI_Scatter, .send = sendbuf, .send_count = sendcount,
+                              .send_type = sendtype, .recv = recvbuf, .count = recvcount, .datatype = recvtype, .root = root};
+    return take(&call, comm, result);
+}
+
+bool policy_alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount,
+                     MPI_Datatype recvtype, MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_ALLTOALL, .name = COLLECTIVE_MPI_Alltoall, .send = sendbuf, .send_count = sendcount,
+                              .send_type = sendtype, .recv = recvbuf, .count = recvcount, .datatype = recvtype};
+    return take(&call, comm, result);
+}
+
+bool policy_allgatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const int recvcounts[],
+                       const int displs[], MPI_Datatype recvtype, MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_ALLGATHERV, .name = COLLECTIVE_MPI_Allgatherv, .send = sendbuf, .send_count = sendcount,
+                              .send_type = sendtype, .recv = recvbuf, .counts = recvcounts, .offsets = displs, .datatype = recvtype};
+    return take(&call, comm, result);
+}
+
+bool policy_reduce_scatter(const void *sendbuf, void *recvbuf, const int recvcounts[], MPI_Datatype datatype, MPI_Op op,
+                           MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_REDUCE_SCATTERV, .name = COLLECTIVE_MPI_Reduce_scatter, .send = sendbuf, .recv = recvbuf,
+                              .counts = recvcounts, .datatype = datatype, .op = op};
+    return take(&call, comm, result);
+}
+
+bool policy_scan(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_SCAN, .name = COLLECTIVE_MPI_Scan, .send = sendbuf, .recv = recvbuf, .count = count,
+                              .datatype = datatype, .op = op};
+    return take(&call, comm, result);
+}
+
+bool policy_exscan(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_EXSCAN, .name = COLLECTIVE_MPI_Exscan, .send = sendbuf, .recv = recvbuf, .count = count,
+                              .datatype = datatype, .op = op};
+    return take(&call, comm, result);
+}
+
 void policy_counted(enum collective collective)
 {
     report_operation(collective, REASON_NOT_TAKEN, 0);

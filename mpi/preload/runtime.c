@@ -99,6 +99,11 @@ bool runtime_is_predefined(MPI_Datatype datatype)
     return combiner == MPI_COMBINER_NAMED;
 }
 
+void runtime_reduce(const void *in, void *inout, size_t count, MPI_Datatype datatype, MPI_Op op)
+{
+    PMPI_Reduce_local(in, inout, (int)count, datatype, op);
+}
+
 /* How many elements are packed by one call, which counts bytes in an int. */
 static size_t share(size_t bytes)
 {

@@ -12,6 +12,7 @@ import unittest
 import test_mpi
 from harness import ROOT, Fabric
 from test_mpi import COMPONENT, PROGRAMS, Mpi
+from test_mpi_libraries import TAKEN
 
 tearDownModule = test_mpi.tearDownModule
 
@@ -49,7 +50,7 @@ class Component(test_mpi.Programs):
         with Fabric() as fabric:
             out, _, report = self.run_one(fabric, 4, PROGRAMS / "every_collective", "end")
         names = json.loads(next(line for line in out.splitlines() if line.startswith("[")))
-        kinds = ("Bcast", "Allgather", "Reduce_scatter_block", "Reduce", "Allreduce", "Barrier")
+        kinds = ("Reduce", "Allreduce", "Barrier", *TAKEN)
         taken = {f"MPI_{kind}" for kind in kinds} | {f"MPI_I{kind.lower()}" for kind in kinds}
         for name in names:
             figures = report["collectives"][name]
@@ -59,6 +60,15 @@ class Component(test_mpi.Programs):
                 # Open MPI itself calls some when it makes communicators.
                 self.assertEqual((figures["tree"], set(figures["mpi"])), (0, {"not_taken"}), name)
                 self.assertGreaterEqual(figures["mpi"]["not_taken"], 4, name)
+
+    def test_exchanges_of_blocks(self):
+        with Fabric() as fabric:
+            for through in ("component", "preload"):
+                _, _, report = self.good(Mpi(fabric, 5, PROGRAMS / "exchanges", through=through), 60)
+                for name in ("Gather", "Scatter", "Alltoall", "Allgatherv", "Reduce_scatter", "Scan", "Exscan"):
+                    self.assertGreater(self.tree(report, f"MPI_{name}"), 0, name)
+                    if through == "component":
+                        self.assertGreater(self.tree(report, f"MPI_I{name.lower()}"), 0, name)
 
     def test_requests_in_any_order(self):
         with Fabric() as fabric:
