@@ -14,9 +14,9 @@ def read(folder: Path, name: str) -> dict:
 
 
 def read_report(folder: Path, name: str) -> dict:
-    """What libtrib_mpi.so wrote; where it wrote nothing, a report that says so."""
+    """What the library for MPI programs wrote; where it wrote nothing, a report that says so."""
     if not (folder / f"{name}.report.json").exists():
-        return {"collectives": {}, "reason": "libtrib_mpi.so wrote no report; is TRIB_MPI=off set?"}
+        return {"collectives": {}, "reason": "the library for MPI programs wrote no report; is TRIB_MPI=off set?"}
     return read(folder, f"{name}.report")
 
 

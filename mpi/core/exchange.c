@@ -54,7 +54,7 @@ static bool is_root(const struct group *group, const struct call *call)
 size_t exchange_block(const struct group *group, const struct call *call)
 {
     switch (call->kind) {
-    case KIND_GATHER: /* what is received counts at the root alone, and what is given may be in place there */
+    case KIND_GATHER: /* what is received counts at the root alone, and what is given may lie in it there */
         return is_root(group, call) ? size_of(call->count, call->datatype) : size_of(call->send_count, call->send_type);
     case KIND_SCATTER:
         return is_root(group, call) ? size_of(call->send_count, call->send_type) : size_of(call->count, call->datatype);

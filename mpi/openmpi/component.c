@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "component.h"
 
+#include "job.h"
 #include "module.h"
 #include "presence.h"
 #include "requests.h"
@@ -33,6 +34,11 @@ static mca_coll_base_module_t *comm_query(struct ompi_communicator_t *comm, int 
         return NULL;
     *priority = settings_priority();
     return module_new();
+}
+
+bool trib_component_is_active(void)
+{
+    return job_is_own();
 }
 
 mca_coll_base_component_t mca_coll_tributary_component = {

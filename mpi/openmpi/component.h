@@ -15,4 +15,7 @@
 
 __attribute__((visibility("default"))) extern mca_coll_base_component_t mca_coll_tributary_component;
 
+/* For libtrib_mpi.so, which may be preloaded as well: whether this component has a job. */
+__attribute__((visibility("default"))) bool trib_component_is_active(void);
+
 #endif

@@ -106,10 +106,10 @@ TAKEN(alltoall, Alltoall, LIST(source sbuf, int scount, datatype stype, void *rb
       LIST(sbuf, scount, stype, rbuf, rcount, rtype,),
       .kind = KIND_ALLTOALL, .send = sbuf, .send_count = scount, .send_type = stype, .recv = rbuf, .count = rcount, .datatype = rtype)
 TAKEN(allgatherv, Allgatherv,
-      LIST(source sbuf, int scount, datatype stype, void *rbuf, const int *rcounts, const int *places, datatype rtype,),
-      LIST(sbuf, scount, stype, rbuf, rcounts, places, rtype,),
+      LIST(source sbuf, int scount, datatype stype, void *rbuf, const int *rcounts, const int *displacements, datatype rtype,),
+      LIST(sbuf, scount, stype, rbuf, rcounts, displacements, rtype,),
       .kind = KIND_ALLGATHERV, .send = sbuf, .send_count = scount, .send_type = stype, .recv = rbuf, .counts = rcounts,
-      .offsets = places, .datatype = rtype)
+      .offsets = displacements, .datatype = rtype)
 TAKEN(reduce_scatter, Reduce_scatter, LIST(source sbuf, void *rbuf, const int *rcounts, datatype type, operator op,),
       LIST(sbuf, rbuf, rcounts, type, op,),
       .kind = KIND_REDUCE_SCATTERV, .send = sbuf, .recv = rbuf, .counts = rcounts, .datatype = type, .op = op)

@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 import test_mpi
-from harness import ROOT, Fabric
+from harness import BUILD, ROOT, TRIB, Fabric
 from test_mpi import COMPONENT, PROGRAMS, Mpi
 from test_mpi_libraries import TAKEN
 
@@ -132,6 +132,14 @@ class Component(test_mpi.Programs):
         told = [line for line in err.splitlines() if line.startswith("tributary:")]
         self.assertEqual(len(told), 1, err)
         self.assertIn("rank 2 runs without Tributary's component", told[0])
+
+    def test_the_preloaded_library_steps_aside(self):
+        with Fabric() as fabric:
+            _, _, report = self.run_one(fabric, 2, PROGRAMS / "first_calls", LD_PRELOAD=str(BUILD / "libtrib_mpi.so"))
+            self.assertEqual(self.tree(report), 40)
+            jobs = subprocess.run([TRIB, "jobs", "--all", "--json", "--manager", fabric.manager], capture_output=True, text=True,
+                                  timeout=30, check=True).stdout
+            self.assertEqual(jobs.count('"first_calls"'), 1, jobs)
 
     def test_it_does_nothing_unless_it_is_asked(self):
         with Fabric() as fabric:
