@@ -382,7 +382,7 @@ impl LeafOutput for Driver<'_> {
     fn transmit(&mut self, path: Path, header: &Header, payload: Payload<'_>) {
         let rank = self.names.rank;
         if path == Path::Datagram {
-            self.environment.checkers.datagram_sent(rank);
+            self.environment.checkers.datagram_sent(rank, header);
         }
         if header.kind == Kind::StopAt {
             self.names.stops.insert((header.group, header.generation), header.seq);

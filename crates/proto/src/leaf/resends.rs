@@ -42,6 +42,8 @@ impl Default for Resends {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     #[test]
@@ -68,5 +70,44 @@ mod tests {
         assert_eq!(resends.choose(0, 0b1000_1000), 0b1000_1000);
         assert_eq!(resends.choose(64, u64::MAX), u64::MAX);
         assert_eq!(resends.choose(64, 0), 0);
+    }
+
+    /// The largest number of fragments that are sent again after so many questions, whatever
+    /// arrives of them. `resends` chooses first among the `lacking` oldest; so many of those that
+    /// it sent before have `arrived`.
+    fn most_sent(
+        known: &mut HashMap<(u32, u32, u32), u32>,
+        mut resends: Resends,
+        (lacking, arrived): (u32, u64),
+        questions: u32,
+    ) -> u32 {
+        let sent = resends.choose(arrived, u64::MAX.checked_shr(u64::BITS - lacking).unwrap_or(0));
+        let (count, most) = (sent.count_ones(), resends.most);
+        if questions == 1 || count == 0 {
+            return count;
+        }
+        if let Some(known) = known.get(&(lacking, most, questions)) {
+            return *known;
+        }
+        let after = |arrived| {
+            let resends = Resends { base: 0, sent, most };
+            most_sent(known, resends, (lacking - arrived, u64::from(arrived)), questions - 1)
+        };
+        let total = count + (0..=count).map(after).max().unwrap_or(0);
+        known.insert((lacking, most, questions), total);
+        total
+    }
+
+    #[test]
+    fn whatever_arrives_less_than_six_windows_are_sent_again_in_a_second() {
+        // A rank that waits asks at most so often.
+        const QUESTIONS: u32 = 14;
+        let mut known = HashMap::new();
+        for window in 1..=u64::BITS {
+            let sent = most_sent(&mut known, Resends::default(), (window, 0), QUESTIONS);
+            assert!(sent < QUESTIONS + 6 * window, "{sent} fragments of a window of {window}");
+        }
+        let sent = most_sent(&mut known, Resends::default(), (64, 0), QUESTIONS);
+        assert!(sent > 5 * 64, "{sent} fragments: fewer windows would be no bound");
     }
 }

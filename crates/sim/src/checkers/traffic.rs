@@ -1,40 +1,68 @@
-//! Waiting for a late rank is cheap: a waiter sends a few small packets a second.
+//! Waiting for a late rank is cheap: a waiter sends a few small packets a second, and again what
+//! the node lacks.
+
+use std::collections::BTreeMap;
 
 use trib_proto::Nanos;
+use trib_wire::{Generation, GroupIndex, Header, Kind};
 
 use super::Checkers;
 
 const NAME: &str = "traffic";
-/// The largest number of datagrams a second that a waiting rank may send, besides what a window
-/// takes: where a node had room for a part of it only, the rank learns by a question which part,
-/// and sends the rest again, and what of the rest is lost a third time.
-const PER_SECOND_MAX: u64 = 50;
-const SENT_AGAIN: u64 = 2;
+/// The largest number of questions a second from a rank that waits, in however many groups.
+const QUESTIONS_MAX: u64 = 50;
+/// The largest number of windows that a rank sends again of one group in a second, besides a
+/// fragment for each question. How much it sends at once depends on what has arrived, and a test of
+/// that rule shows that this is enough, whatever arrives. Each group has a window of its own, and a
+/// node that stood still may lack all of them.
+const WINDOWS_MAX: u64 = 6;
 const SECOND: u64 = 1_000_000_000;
 
 /// One rank's datagrams since it last got anything done.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Traffic {
     quiet_since: Nanos,
     second: u64,
-    sent: u64,
+    /// Those of the current second, by group.
+    sent: BTreeMap<(GroupIndex, Generation), Sent>,
+}
+
+/// The datagrams of one group.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sent {
+    questions: u64,
+    contributions: u64,
 }
 
 impl Traffic {
     pub(super) fn progress(&mut self, now: Nanos) {
         self.quiet_since = now;
-        self.sent = 0;
+        self.sent.clear();
     }
 
-    /// Datagrams of the current second; the first second of waiting does not count.
-    fn send(&mut self, now: Nanos) -> u64 {
+    /// Counts a datagram, and says what is too much. The first second of waiting does not count.
+    fn send(&mut self, now: Nanos, header: &Header, window: u64) -> Option<String> {
         let second = now.since(self.quiet_since).0 / SECOND;
         if second != self.second {
             self.second = second;
-            self.sent = 0;
+            self.sent.clear();
         }
-        self.sent += 1;
-        if second == 0 { 0 } else { self.sent }
+        let group = self.sent.entry((header.group, header.generation)).or_default();
+        match header.kind {
+            Kind::Probe => group.questions += 1,
+            _ => group.contributions += 1,
+        }
+        let Sent { questions, contributions } = *group;
+        let asked: u64 = self.sent.values().map(|group| group.questions).sum();
+        if second == 0 {
+            None
+        } else if asked > QUESTIONS_MAX {
+            Some(format!("asks {asked} times"))
+        } else if contributions > questions + WINDOWS_MAX * window {
+            Some(format!("sends {contributions} contributions and {questions} questions of one group"))
+        } else {
+            None
+        }
     }
 }
 
@@ -45,13 +73,10 @@ impl Checkers {
     }
 
     /// The rank sends a datagram.
-    pub fn datagram_sent(&mut self, rank: u32) {
-        let now = self.now;
-        let sent = self.traffic[rank as usize].send(now);
-        // A rank whose datagrams never get through does more than wait: it sends them again.
-        let most = PER_SECOND_MAX + SENT_AGAIN * u64::from(self.limits.window);
-        if sent >= most && self.narrow.is_none() {
-            self.fail(NAME, format!("rank {rank} sends {sent} datagrams within a second while it only waits"));
+    pub fn datagram_sent(&mut self, rank: u32, header: &Header) {
+        let (now, window) = (self.now, u64::from(self.limits.window));
+        if let Some(what) = self.traffic[rank as usize].send(now, header, window) {
+            self.fail(NAME, format!("rank {rank} {what} within a second while it only waits"));
         }
     }
 }

@@ -292,16 +292,26 @@ fn what_is_left_at_the_end_is_found() {
 
 #[test]
 fn a_storm_of_datagrams_while_waiting_is_found() {
-    let send = |per_second: u64| {
+    // Each second of three has so many datagrams of each of these groups.
+    let send = |kind: Kind, groups: u32, per_second: u64| {
         let mut checkers = posted();
         for n in 0..3 * per_second {
             checkers.tick(Nanos(n * 1_000_000_000 / per_second), Nanos(0));
-            checkers.datagram_sent(0);
+            for group in 0..groups {
+                checkers.datagram_sent(0, &Header { kind, group: GroupIndex(group), ..whole() });
+            }
         }
         checkers
     };
-    assert_eq!(send(40).failure(), None);
-    assert_found(&send(60), "traffic");
+    assert_eq!(send(Kind::Probe, 1, 40).failure(), None);
+    assert_found(&send(Kind::Probe, 1, 60), "traffic");
+    assert_eq!(send(Kind::Probe, 3, 14).failure(), None);
+    assert_found(&send(Kind::Probe, 3, 20), "traffic");
+    // The window is 4.
+    for groups in [1, 5] {
+        assert_eq!(send(Kind::Contribution, groups, 20).failure(), None, "each group has its own window");
+        assert_found(&send(Kind::Contribution, groups, 30), "traffic");
+    }
 }
 
 #[test]

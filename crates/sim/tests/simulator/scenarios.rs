@@ -117,6 +117,34 @@ fn a_rank_two_minutes_late_costs_little_and_fails_nothing() {
 }
 
 #[test]
+fn windows_for_which_a_node_has_no_room_are_sent_again_in_parts() {
+    for (groups, window, room) in [(1, 64, 3), (2, 64, 12), (3, 33, 9), (5, 33, 2), (5, 64, 20)] {
+        let mut work = Workload {
+            groups: (0..groups).map(|n| group(&[0, 1], n as u64)).collect(),
+            operations: (0..groups).map(|n| operation(n, sum(u64::from(window) * 16))).collect(),
+            scripts: Vec::new(),
+        };
+        for posts_at in [10, 5_000] {
+            let mut script: Vec<Step> = (0..groups).map(Step::Create).collect();
+            script.push(Step::Sleep(ms(posts_at)));
+            script.extend((0..groups).map(Step::Post));
+            script.push(Step::Wait((0..groups).collect()));
+            script.extend((0..groups).map(Step::Free));
+            work.scripts.push(script);
+        }
+        let mut options = Options::calm(2);
+        (options.limits.window, options.limits.stream_threshold) = (window, 1 << 20);
+        options.datagram_room = room;
+        let mut world = world(options, &[2], work);
+        // The node stands still until the first second of waiting, which does not count, is over.
+        world.pause(0, ms(9), ms(1_020));
+        // How much rank 0 sends meanwhile is checked by the traffic checker.
+        let verdict = passed(world.run());
+        assert!((0..groups).all(|op| succeeded(&verdict, op)));
+    }
+}
+
+#[test]
 fn a_dead_member_is_named_to_all_the_others() {
     for orderly in [true, false] {
         for elements in [4, 4000] {
