@@ -452,7 +452,7 @@ FAULTS = [
     ),
     Fault(
         "a rank asks about what it has given up before it asks about what it waits for",
-        [Edit(LEAF_LLT, "begun.find_map(missing).unwrap_or(self.heard.low())", "begun.find_map(missing).map_or(self.heard.low(), |seq| seq.min(self.heard.low()))")],
+        [Edit(LEAF_LLT, "begun.find_map(missing).unwrap_or(self.heard().low())", "begun.find_map(missing).map_or(self.heard().low(), |seq| seq.min(self.heard().low()))")],
         tests="replay::",
     ),
     Fault(
