@@ -737,6 +737,10 @@ FAULTS = [
         tests="node::group::",
     ),
     Fault(
+        "a rank that waits asks as often as at first",
+        [Edit(LEAF_LLT, "Nanos(2 * self.pause.0.max(at.round_trip.timeout().0)).min(longest)", "at.round_trip.timeout().min(longest)")],
+    ),
+    Fault(
         "the groups of a rank ask in step",
         [Edit("leaf/rtt.rs", " ^ group.0 << 52)", " ^ (group.0 & 0))")],
         tests="rtt::",
