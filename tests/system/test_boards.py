@@ -1,9 +1,10 @@
 """Groups whose ranks share a host do their operations over a board, memory that all of them have
 mapped, with the results and the errors that they have over nodes."""
 
+import subprocess
 import unittest
 
-from harness import Fabric, Ranks
+from harness import TRIB, Fabric, Ranks
 
 #: Lengths below and above a cell, a page, a piece, a share and a window of pieces.
 COUNTS = [1, 13, 14, 700, 5000, 8192, 40_000, 100_000]
@@ -22,6 +23,13 @@ class Boards(unittest.TestCase):
                 self.assertEqual(counters["operations_board"], 2 * 16 * 7)
                 # What goes over the tree makes the groups.
                 self.assertEqual(counters["operations_llt"] + counters["operations_sat"], 2 * 2)
+
+    def test_every_length_is_right_on_hosts_of_many_ranks(self):
+        with Fabric(shared_host=True) as fabric:
+            for ranks in ("8", "20"):
+                command = [TRIB, "bench", "--ranks", ranks, "--max", "16K", "--iterations", "20", "--manager", fabric.manager]
+                done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+                self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_who_computes_holds_nobody_up(self):
         results = run(2, "boards_worker", "computing", {"count": 500_000, "iterations": 5, "limit": 20})

@@ -2,14 +2,18 @@
 //! each does at a time is what it does in a process between two waits.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use trib_proto::Nanos;
 use trib_transport::memory::{Bell, BellAddress, Board};
+use trib_waiting::clock::Clock;
+use trib_waiting::{Patience, Stare, Yields};
 use trib_wire::body::{Fault, Reason};
 use trib_wire::{Collective, DataType, RankList, ReduceOp, Signature, WireFormat};
 
 use super::cut::{Cut, View};
+use super::first_wait::FirstWait;
 use super::heads::Trunk;
 use super::running::Running;
 use super::shape::Shape;
@@ -372,5 +376,40 @@ fn a_member_that_stops_while_it_folds_is_waited_for_by_name() {
         assert!(!posted.completion.is_done());
         let standstill = running.standstill(Nanos(0)).unwrap();
         assert_eq!((standstill.operation, standstill.late.to_string()), (1, "14".into()));
+    }
+}
+
+/// Each member does what it does in a call that waits: a short operation at once, if it can. The
+/// last one finds what all others have given.
+#[test]
+fn an_operation_done_at_once_is_that_of_all_members_however_many_there_are() {
+    for (size, count) in [(3, 512), (8, 511), (8, 512), (16, 300), (33, 128), (33, 512)] {
+        let mut members = Members::new(shapes(size as usize).swap_remove(0), size as usize);
+        let (mut stare, mut patience) = (Stare::default(), Patience::new(Yields { span: Duration::ZERO, count: 1 }));
+        let mut clock = Clock::start();
+        for (turn, collective) in
+            [Collective::Allreduce, Collective::Reduce, Collective::Allreduce].into_iter().enumerate()
+        {
+            let draw = Draw { collective, count, root: size - 1, in_place: false };
+            let mut all: Vec<Posted> = Vec::new();
+            for member in 0..size {
+                let (posted, memory, signature) = prepare((member, size), draw, turn as u64, &members.shape);
+                let (running, bell) = &mut members.all[member as usize];
+                let first_wait = &mut FirstWait { stare: &mut stare, patience: &mut patience, clock: &mut clock };
+                match running.run_short(signature, memory, bell, first_wait) {
+                    Ok(()) => posted.completion.finish(Ok(())),
+                    Err((memory, true)) => running.post_given(signature, memory, posted.completion.clone()),
+                    Err((memory, false)) => running.post(signature, memory, posted.completion.clone()),
+                }
+                all.push(posted);
+            }
+            while all.iter().any(|posted| posted.completion.outcome().is_none()) {
+                (0..size).for_each(|member| members.go_on(member).unwrap());
+            }
+            for (member, posted) in all.iter().enumerate().filter(|(_, posted)| posted.expected.is_some()) {
+                let expected = posted.expected.as_deref().unwrap();
+                assert!(posted.output == expected, "{size} members, {count} elements, {collective:?}: member {member}");
+            }
+        }
     }
 }

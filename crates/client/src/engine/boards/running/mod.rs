@@ -157,7 +157,9 @@ impl Running {
         first_wait: &mut FirstWait<'_>,
     ) -> Result<(), (Memory, bool)> {
         let cut = self.cut(signature);
-        let is_short = self.operations.is_empty() && cut.pieces() == 1 && cut.given_bytes(0) <= SHORT;
+        // What members fold together is waited for in between.
+        let is_short =
+            self.operations.is_empty() && cut.pieces() == 1 && cut.given_bytes(0) <= SHORT && cut.portions(0) == 0;
         if !is_short || self.is_wide() || !self.board.has_room(self.given, &mut self.known) {
             return Err((memory, false));
         }
