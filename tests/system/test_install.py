@@ -1,6 +1,7 @@
 """What `make install` leaves: programs and libraries without debug lines, and peers that are built where they are wanted."""
 
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -8,6 +9,7 @@ import unittest
 
 from harness import ROOT, Fabric
 from installed import Home, is_there
+from test_mpi import COMPONENT
 
 MIB = 1 << 20
 
@@ -59,6 +61,24 @@ class Installed(unittest.TestCase):
                 beside = path.parent / ".debug" / f"{path.name}.debug"
                 self.assertTrue(beside.exists(), beside)
             self.assertIn(".debug_line", sections(home.prefix / "bin/.debug/trib.debug"))
+
+    def test_what_the_module_sets_switches_the_component_on(self):
+        if not (COMPONENT / "mca_coll_tributary.so").exists():
+            self.skipTest("no Open MPI 4.1 with its inner headers is here, so there is no component")
+        with Home() as home, Fabric() as fabric:
+            (file,) = (home.prefix / "share/modulefiles/tributary").iterdir()
+            said = file.read_text()
+            self.assertTrue((home.prefix / "lib/tributary/openmpi/mca_coll_tributary.so").exists())
+            prefix = re.search(r'^set prefix "(.*)"$', said, re.M)[1]
+            sets = dict(re.findall(r"^ *setenv (OMPI_\S+) (\S+)$", said, re.M))
+            self.assertEqual(len(sets), 2, said)
+            env = {name: value.replace("$prefix", prefix) for name, value in sets.items()}
+            root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+            program = ("/usr/bin/python3", "-c", "from mpi4py import MPI; print(MPI.COMM_WORLD.allreduce(1))")
+            done = home.run("mpirun", "--oversubscribe", "-np", "2", *program, TRIB_MANAGER=fabric.manager, TRIB_MPI="force",
+                            TRIB_MPI_REPORT="1", **env, **root)
+            self.assertEqual((done.returncode, done.stdout), (0, "2\n2\n"), done.stderr)
+            self.assertRegex(done.stderr, r"trees of communicators: [1-9]")
 
     @unittest.skipUnless(is_there("mpicc.openmpi"), "there is no Open MPI to build a peer for")
     def test_bench_compare_builds_its_peers_in_the_users_cache(self):

@@ -114,6 +114,15 @@ class Component(test_mpi.Programs):
                 self.assertEqual(self.not_in_tree(report, set()), {}, source)
                 self.assertGreaterEqual(self.tree(report), 12, source)
 
+    def test_applications_in_c_and_in_fortran_are_one_program(self):
+        with Fabric() as fabric:
+            # The launcher passes on to each application what is said for it.
+            words = [f"OMPI_MCA_mca_base_component_path=SYSTEM_DEFAULT:{COMPONENT}:USER_DEFAULT", "OMPI_MCA_coll_tributary_enable=1"]
+            passed = [word for value in words for word in ("-x", value)]
+            fortran = (":", "-np", "2", *passed, PROGRAMS / "fortran_init", "init")
+            _, _, report = self.run_one(fabric, 2, PROGRAMS / "sums", *fortran, timeout=60)
+            self.assertGreaterEqual(self.tree(report), 4, report)
+
     def test_file_requests_at_thread_multiple(self):
         with tempfile.TemporaryDirectory(prefix="trib-test-") as folder, Fabric() as fabric:
             self.run_one(fabric, 4, PROGRAMS / "file_requests", pathlib.Path(folder) / "file", "20")
