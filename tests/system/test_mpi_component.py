@@ -150,6 +150,23 @@ class Component(test_mpi.Programs):
                                   timeout=30, check=True).stdout
             self.assertEqual(jobs.count('"first_calls"'), 1, jobs)
 
+    def test_trib_mpirun_loads_what_fits(self):
+        with Fabric() as fabric, tempfile.TemporaryDirectory(prefix="trib-test-") as folder:
+            file = pathlib.Path(folder) / "report.json"
+            env = {**os.environ, "TRIB_MANAGER": fabric.manager, "TRIB_MPI": "force", "TRIB_MPI_REPORT_FILE": str(file),
+                   "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+            for through, irregular in ((), True), (("--through", "preload"), False):
+                command = [TRIB, "mpirun", *through, "--oversubscribe", "-np", "2", PROGRAMS / "requests", "2"]
+                done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(json.loads(file.read_text())["collectives"]["MPI_Iallreduce"]["tree"] > 0, irregular, through)
+            told = subprocess.run([TRIB, "mpirun", "--launcher", "true", "-n", "2", "x"], env=env, capture_output=True, text=True)
+            self.assertEqual(told.returncode, 3, told.stderr)
+            said = subprocess.run([TRIB, "doctor", "--json", "--program", PROGRAMS / "requests"], env=env, capture_output=True,
+                                  text=True, timeout=60).stdout
+            (found,) = [check["found"] for check in json.loads(said)["checks"] if check["check"] == "mpi"]
+            self.assertIn("is linked for Open MPI's ABI: the component takes", found)
+
     def test_it_does_nothing_unless_it_is_asked(self):
         with Fabric() as fabric:
             _, err, report = self.run_one(fabric, 2, PROGRAMS / "first_calls", OMPI_MCA_coll_tributary_enable="0")

@@ -16,6 +16,7 @@ mod lab;
 mod lanes;
 mod manager_option;
 mod metrics;
+mod mpirun;
 mod plan;
 mod query;
 mod run;
@@ -48,6 +49,7 @@ pub enum Command {
     Fabric(fabric::Arguments),
     Jobs(jobs::Arguments),
     Lab(lab::Arguments),
+    Mpirun(mpirun::Arguments),
     Plan(plan::Arguments),
     Run(run::Arguments),
     Service(service::Arguments),
@@ -74,6 +76,7 @@ impl Command {
             Self::Fabric(arguments) => arguments.run(),
             Self::Jobs(arguments) => arguments.run(),
             Self::Lab(arguments) => arguments.run(),
+            Self::Mpirun(arguments) => arguments.run(),
             Self::Plan(arguments) => arguments.run(),
             Self::Run(arguments) => arguments.run(),
             Self::Service(arguments) => arguments.run(),

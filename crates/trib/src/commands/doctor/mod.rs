@@ -2,10 +2,12 @@
 //!
 //! Map: `check` (one finding and the report), `fabric` (keys, manager, versions, clock, nodes),
 //! `trial` (a job of one rank, through the whole software, over this host's own edge), `strain`
-//! (what else kept this host busy meanwhile), `ucx` (what links over UCX would use here).
+//! (what else kept this host busy meanwhile), `ucx` (what links over UCX would use here), `mpi`
+//! (what would take the collectives of MPI programs).
 
 mod check;
 mod fabric;
+mod mpi;
 mod strain;
 mod trial;
 mod ucx;
@@ -36,6 +38,9 @@ pub struct Arguments {
     /// This host's name in the topology [default: TRIB_HOST, else the system's host name]
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
+    /// An MPI program, of which is told what would take its collectives
+    #[arg(long, value_name = "PROGRAM")]
+    program: Option<std::ffi::OsString>,
     /// Print the findings as JSON
     #[arg(long)]
     json: bool,
@@ -58,6 +63,7 @@ impl Arguments {
         let mut report = Report::default();
         fabric::keys(&url, &mut report);
         ucx::examine(&mut report);
+        mpi::examine(self.program.as_deref(), &mut report);
         if fabric::examine(&url, limit, &mut report) {
             let unread = || fabric::unread(&url, limit);
             trial::run(self.manager.manager, self.host, limit, unread, &mut report);
@@ -71,6 +77,7 @@ impl Arguments {
 const EXAMPLES: &str = "\
 Examples:
   trib doctor
+  trib doctor --program ./a.out
   trib doctor --json | jq '.checks[] | select(.state != \"ok\")'
   srun --ntasks-per-node=1 trib doctor
 

@@ -1,0 +1,84 @@
+//! The launcher's command line.
+
+use std::ffi::{OsStr, OsString};
+use std::process::Command;
+
+use crate::{Launcher, Mpi, Way};
+
+/// The command that starts a program: the launcher with its own words, and before these what loads
+/// `way` into the ranks and passes on the variables of these names that are set here. Applications
+/// that are put together with `:` each get that.
+pub fn command(launcher: &Launcher, way: &Way, words: &[OsString], passed: &[String]) -> Command {
+    let set = settings(way);
+    let mut command = Command::new(&launcher.path);
+    for (at, words) in words.split(|word| word == OsStr::new(":")).enumerate() {
+        if at > 0 {
+            command.arg(":");
+        }
+        for (name, value) in &set {
+            match launcher.mpi {
+                Mpi::OpenMpi(..) => command.arg("-x").arg(pair(name, value)),
+                Mpi::Hydra => command.args(["-env", name]).arg(value),
+            };
+        }
+        // Hydra passes on all of its own environment.
+        for name in passed.iter().filter(|_| launcher.mpi != Mpi::Hydra) {
+            command.args(["-x", name]);
+        }
+        command.args(words);
+    }
+    command
+}
+
+/// The variables that the ranks need.
+fn settings(way: &Way) -> Vec<(&'static str, OsString)> {
+    match way {
+        Way::Component(folder) => {
+            // Open MPI stops at a folder that is missing, as the user's often is, so that is the
+            // last.
+            let mut path = std::env::var_os(COMPONENT_PATH).unwrap_or("SYSTEM_DEFAULT".into());
+            path.push(":");
+            path.push(folder);
+            path.push(":USER_DEFAULT");
+            vec![(COMPONENT_PATH, path), ("OMPI_MCA_coll_tributary_enable", "1".into())]
+        }
+        Way::Preloaded(library) => vec![("LD_PRELOAD", library.into())],
+    }
+}
+
+fn pair(name: &str, value: &OsStr) -> OsString {
+    let mut both = OsString::from(name);
+    both.push("=");
+    both.push(value);
+    both
+}
+
+const COMPONENT_PATH: &str = "OMPI_MCA_mca_base_component_path";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(mpi: Mpi, way: &Way, words: &str) -> String {
+        let launcher = Launcher { path: "mpirun".into(), mpi, said: String::new() };
+        let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+        let command = command(&launcher, way, &words, &["TRIB_MANAGER".to_owned()]);
+        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn every_application_gets_what_is_loaded() {
+        let preloaded = Way::Preloaded("/l/libtrib_mpi.so".into());
+        assert_eq!(
+            line(Mpi::OpenMpi(5, 0), &preloaded, "-np 2 ./a : -np 1 ./b x"),
+            "-x LD_PRELOAD=/l/libtrib_mpi.so -x TRIB_MANAGER -np 2 ./a : -x LD_PRELOAD=/l/libtrib_mpi.so -x TRIB_MANAGER -np 1 ./b x"
+        );
+        assert_eq!(line(Mpi::Hydra, &preloaded, "-n 2 ./a"), "-env LD_PRELOAD /l/libtrib_mpi.so -n 2 ./a");
+        let component = Way::Component("/l/openmpi".into());
+        let said = line(Mpi::OpenMpi(4, 1), &component, "-np 2 ./a");
+        assert!(said.starts_with(
+            "-x OMPI_MCA_mca_base_component_path=SYSTEM_DEFAULT:/l/openmpi:USER_DEFAULT -x OMPI_MCA_coll_"
+        ));
+    }
+}

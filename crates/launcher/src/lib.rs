@@ -1,0 +1,22 @@
+//! MPI programs under the MPI's own launcher, with what of ours fits that MPI.
+//!
+//! ```text
+//!   mpirun on PATH --(its --version)--> Mpi --+
+//!   libraries of the program --(ldd)--> Abi --+--> Way: component, preloaded library, or why
+//!   neither files beside `trib` -----> Parts ---------+        --> options and environment for the
+//!   launcher
+//! ```
+//! Which collectives then go through the tree is decided in the program (`mpi/core`); here it is
+//! decided only what is loaded there.
+
+mod command;
+mod mpi;
+mod parts;
+mod program;
+mod way;
+
+pub use command::command;
+pub use mpi::{Launcher, Mpi, NoLauncher};
+pub use parts::Parts;
+pub use program::{Abi, abi_of};
+pub use way::{Means, NoWay, Way};

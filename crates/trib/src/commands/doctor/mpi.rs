@@ -1,0 +1,47 @@
+//! Which MPI is at hand, and what of ours takes the collectives of its programs.
+
+use std::ffi::OsStr;
+
+use trib_launcher::{Launcher, NoLauncher, NoWay, Parts, Way, abi_of};
+
+use super::check::Report;
+use crate::commands::own_program;
+
+/// Asks the launcher on PATH, and looks at the program if one is given. Without an MPI nothing is
+/// wrong: jobs need none.
+pub(super) fn examine(program: Option<&OsStr>, report: &mut Report) {
+    let Ok(trib) = own_program() else { return };
+    let parts = Parts::beside(&trib);
+    let library = parts.preloaded_at().display().to_string();
+    let launcher = match Launcher::ask(OsStr::new("mpirun"), &library) {
+        Ok(launcher) => launcher,
+        Err(NoLauncher::Missing(..)) => return report.good("mpi", "no mpirun on PATH, which only MPI programs need"),
+        Err(unknown) => return report.warn("mpi", unknown, "`trib mpirun --launcher PROGRAM` takes another one"),
+    };
+    let abi = program.and_then(abi_of);
+    let of = match (program, abi) {
+        (Some(program), Some(abi)) => format!("; {} is linked for {abi}", program.display()),
+        (Some(program), None) => format!("; {} is linked with no MPI that can be told", program.display()),
+        (None, _) => String::new(),
+    };
+    match Way::of(&launcher, abi, &parts, None) {
+        Ok(way) => report.good("mpi", format!("{}{of}: {}", launcher.said, words(&way))),
+        Err(why @ NoWay::NotInstalled(_)) => {
+            report.warn(
+                "mpi",
+                format!("{}{of}: its programs' collectives stay with it", launcher.said),
+                why.to_string(),
+            );
+        }
+        Err(why) => report.warn("mpi", format!("{}{of}", launcher.said), why.to_string()),
+    }
+}
+
+fn words(way: &Way) -> &'static str {
+    match way {
+        Way::Component(_) => {
+            "the component takes collectives of C, C++ and Fortran (trib mpirun, or mpi/README.md by hand)"
+        }
+        Way::Preloaded(_) => "libtrib_mpi.so takes blocking collectives (trib mpirun, or LD_PRELOAD)",
+    }
+}

@@ -1,0 +1,83 @@
+//! `trib mpirun`: an MPI program under its MPI's own launcher, with what of ours fits that MPI.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use trib_launcher::{Launcher, Means, Parts, Way, abi_of};
+
+use super::own_program;
+use crate::failure::Failure;
+
+/// Start an MPI program with its MPI's launcher, and its collectives through the tree
+///
+/// Finds out which MPI the launcher and the program belong to, and loads what fits into the ranks:
+/// the component for Open MPI 4.1, else the preloaded library. Everything behind trib's own options
+/// is the launcher's. Variables that begin with TRIB_ are passed on.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The launcher
+    #[arg(long, value_name = "PROGRAM", default_value = "mpirun")]
+    launcher: OsString,
+    /// What is loaded into the ranks [default: the component where there is one]
+    #[arg(long, value_name = "MEANS")]
+    through: Option<Through>,
+    /// Print the command instead of running it
+    #[arg(long)]
+    show: bool,
+    /// The launcher's options, the program and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "WORDS")]
+    words: Vec<OsString>,
+}
+
+/// What `--through` takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Through {
+    /// The component for Open MPI.
+    Component,
+    /// The library that is preloaded.
+    Preload,
+}
+
+impl Arguments {
+    /// Becomes the launcher.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let parts = Parts::beside(&own_program()?);
+        let library = parts.preloaded_at().display().to_string();
+        let launcher = Launcher::ask(&self.launcher, &library).map_err(Failure::environment)?;
+        let means = self.through.map(|through| match through {
+            Through::Component => Means::Component,
+            Through::Preload => Means::Preload,
+        });
+        let abi = program_in(&self.words).and_then(abi_of);
+        let way = Way::of(&launcher, abi, &parts, means).map_err(Failure::environment)?;
+        let passed: Vec<String> =
+            std::env::vars().map(|(name, _)| name).filter(|name| name.starts_with("TRIB_")).collect();
+        let mut command = trib_launcher::command(&launcher, &way, &self.words, &passed);
+        if self.show {
+            crate::stdout::print(&shown(&command))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(Failure::Environment(format!("{} cannot be started: {}", launcher.path.display(), command.exec())))
+    }
+}
+
+/// The first word that is a file linked with an MPI: options of launchers are many, and their
+/// values are no such files.
+fn program_in(words: &[OsString]) -> Option<&OsStr> {
+    words.iter().map(OsString::as_os_str).find(|word| !word.is_empty() && abi_of(word).is_some())
+}
+
+fn shown(command: &std::process::Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let quoted: Vec<String> = words.map(|word| super::shell::quoted(&word.to_string_lossy())).collect();
+    quoted.join(" ") + "\n"
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  trib mpirun -np 8 ./program
+  trib mpirun --launcher mpiexec.hydra -n 8 ./program
+  trib mpirun --through preload --show -np 8 ./program";
