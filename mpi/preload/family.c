@@ -5,7 +5,9 @@
  */
 #include <mpi.h>
 
-#ifdef OPEN_MPI
+#ifdef MPI_ABI_VERSION
+family=abi
+#elif defined(OPEN_MPI)
 family=openmpi
 #elif defined(MPICH_VERSION)
 family=mpich

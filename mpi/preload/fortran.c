@@ -1,21 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How Fortran initialises MPI. Where the MPI's Fortran functions call its C functions by inner
- * names (Open MPI), no call of a Fortran program passes our stubs. The program's user is then told
- * so.
+ * Calls of Fortran that pass the MPI's C functions by.
+ *
+ * Open MPI's Fortran functions call its C functions by inner names, so no call of a Fortran program
+ * passes our stubs. The program's user is then told so.
+ *
+ * MPICH's call the C functions by the names that programs use, and the stubs see them with C's
+ * arguments: the MPI has translated handles, MPI_IN_PLACE, MPI_BOTTOM and the descriptors of
+ * mpi_f08. Those functions of mpi_f08 that have no buffer are different: they call PMPI_ functions.
+ * Of these the ones that matter here are below and, for constructors, generated.
  *
  * The names are those of compilers that append an underscore, which today's do.
  */
 #define _GNU_SOURCE
-#include "front.h"
+#include "fortran.h"
 
+#include "counted.h"
+#include "front.h"
 #include "notice.h"
 
 #include <stdlib.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-static void *find(const char *name, const void *caller)
+void *fortran_find(const char *name, const void *caller)
 {
     void *found = front_find(name, caller);
 
@@ -26,6 +34,11 @@ static void *find(const char *name, const void *caller)
     return found;
 }
 
+void fortran_constructed(int result, const int *newcomm)
+{
+    front_constructed(result, *newcomm);
+}
+
 static void tell(const void *caller)
 {
     if (front_saw_init())
@@ -34,11 +47,17 @@ static void tell(const void *caller)
     front_tell_fortran();
 }
 
+static void set(int *error, int result)
+{
+    if (error != NULL)
+        *error = result;
+}
+
 #define INIT(name) \
     EXPORT void name(int *error); \
     EXPORT void name(int *error) \
     { \
-        ((void (*)(int *))find(#name, __builtin_return_address(0)))(error); \
+        ((void (*)(int *))fortran_find(#name, __builtin_return_address(0)))(error); \
         tell(__builtin_return_address(0)); \
     }
 
@@ -46,11 +65,70 @@ static void tell(const void *caller)
     EXPORT void name(const int *required, int *provided, int *error); \
     EXPORT void name(const int *required, int *provided, int *error) \
     { \
-        ((void (*)(const int *, int *, int *))find(#name, __builtin_return_address(0)))(required, provided, error); \
+        ((void (*)(const int *, int *, int *))fortran_find(#name, __builtin_return_address(0)))(required, provided, error); \
         tell(__builtin_return_address(0)); \
     }
 
 INIT(mpi_init_)
-INIT(mpi_init_f08_)
 INIT_THREAD(mpi_init_thread_)
-INIT_THREAD(mpi_init_thread_f08_)
+
+EXPORT void mpi_init_f08_(int *error);
+EXPORT void mpi_init_f08_(int *error)
+{
+    const void *caller = __builtin_return_address(0);
+
+    front_choose(caller);
+    if (front_takes_fortran()) {
+        set(error, ((int (*)(word, word))front_target(FRONT_MPI_Init, caller))(0, 0));
+        return;
+    }
+    ((void (*)(int *))fortran_find("mpi_init_f08_", caller))(error);
+    front_tell_fortran();
+}
+
+EXPORT void mpi_init_thread_f08_(const int *required, int *provided, int *error);
+EXPORT void mpi_init_thread_f08_(const int *required, int *provided, int *error)
+{
+    const void *caller = __builtin_return_address(0);
+
+    front_choose(caller);
+    if (front_takes_fortran()) {
+        set(error, ((int (*)(word, word, int, int *))front_target(FRONT_MPI_Init_thread, caller))(0, 0, *required, provided));
+        return;
+    }
+    ((void (*)(const int *, int *, int *))fortran_find("mpi_init_thread_f08_", caller))(required, provided, error);
+    front_tell_fortran();
+}
+
+EXPORT void mpi_finalize_f08_(int *error);
+EXPORT void mpi_finalize_f08_(int *error)
+{
+    const void *caller = __builtin_return_address(0);
+
+    if (front_takes_fortran())
+        set(error, ((int (*)(void))front_target(FRONT_MPI_Finalize, caller))());
+    else
+        ((void (*)(int *))fortran_find("mpi_finalize_f08_", caller))(error);
+}
+
+EXPORT void mpi_abort_f08_(const int *comm, const int *code, int *error);
+EXPORT void mpi_abort_f08_(const int *comm, const int *code, int *error)
+{
+    const void *caller = __builtin_return_address(0);
+
+    if (front_takes_fortran())
+        set(error, ((int (*)(int, int))front_target(FRONT_MPI_Abort, caller))(*comm, *code));
+    else
+        ((void (*)(const int *, const int *, int *))fortran_find("mpi_abort_f08_", caller))(comm, code, error);
+}
+
+EXPORT void mpi_barrier_f08_(const int *comm, int *error);
+EXPORT void mpi_barrier_f08_(const int *comm, int *error)
+{
+    const void *caller = __builtin_return_address(0);
+
+    if (front_takes_fortran())
+        set(error, ((int (*)(int))front_target(FRONT_MPI_Barrier, caller))(*comm));
+    else
+        ((void (*)(const int *, int *))fortran_find("mpi_barrier_f08_", caller))(comm, error);
+}

@@ -2,7 +2,7 @@
  *
  * libtrib_mpi.so, which programs preload. It is linked with no MPI and knows none of its types.
  * When the program initialises its MPI, this library finds out which one that is and loads
- * libtrib_mpi_FAMILY.so, which fits it. From then on each stub calls a shim of that library, or the
+ * libtrib_mpi_ABI.so, which fits it. From then on each stub calls a shim of that library, or the
  * MPI. If no library fits, it says so and steps aside: every call goes straight to the MPI.
  *
  * Arguments are handed on as machine words. All of them are integers or pointers, which the ABIs of
@@ -21,14 +21,22 @@ typedef void (*front_entry)(void); /* of another type; the one that no compiler 
 
 #define FRONT_CALLS_MAX 160
 
-/* Generated: the names of the calls in the order of their numbers. Those that are only counted come
- * first. */
-extern const char *const front_names[];
+/* Generated: the calls in the order of their numbers. Those that are only counted come first. */
+struct front_call {
+    const char *name;
+    front_entry narrow; /* what serves it where the MPI lacks it; NULL: nothing */
+};
+extern const struct front_call front_table[];
 extern const unsigned front_calls;
 
 /* The function that carries out the call with number index. caller is an address in the program or
  * library that makes the call. */
 front_entry front_target(unsigned index, const void *caller);
+
+/* The MPI's own function for the call with number index, without which the program is ended; or the
+ * one with this name, or NULL. The choice below has been made. */
+front_entry front_mpi_entry(unsigned index);
+void *front_mpi_function(const char *name);
 
 /* Decides once which library carries out the calls; caller as above. */
 void front_choose(const void *caller);
@@ -39,6 +47,13 @@ bool front_saw_init(void);
 /* Makes the library for this program's MPI say that the collectives of Fortran stay with the MPI;
  * does nothing if there is no such library. */
 void front_tell_fortran(void);
+
+/* Whether Fortran's calls come to a library of ours: through the MPI's C functions, or through the
+ * stubs for those of mpi_f08 that do not. */
+bool front_takes_fortran(void);
+
+/* Lets that library look at a communicator that mpi_f08 has made; its number is Fortran's. */
+void front_constructed(int result, int newcomm);
 
 /* The function that the object at caller finds under this name, ours left out. NULL if there is
  * none. */

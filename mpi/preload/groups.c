@@ -3,6 +3,7 @@
 
 #include "job.h"
 #include "members.h"
+#include "pmpi.h"
 #include "report.h"
 #include "runtime.h"
 

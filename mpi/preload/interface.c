@@ -5,9 +5,10 @@
 #define _GNU_SOURCE
 #include "collective.h"
 #include "notice.h"
+#include "pmpi.h"
 #include "policy.h"
 
-#include <dlfcn.h>
+#include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,22 @@
 /* The mark shows that both libraries were made from the same table of calls. */
 EXPORT extern const char trib_mpi_mark[];
 const char trib_mpi_mark[] = COUNTED_MARK;
+
+EXPORT extern const char trib_mpi_abi[];
+const char trib_mpi_abi[] = TRIB_MPI_ABI;
+
+/* Takes the MPI's functions from find, and returns the name of one that it does not have; NULL: all
+ * are there. An MPI that is found, instead of linked, may be any with this ABI. */
+EXPORT const char *trib_mpi_bind(void *(*find)(const char *name));
+const char *trib_mpi_bind(void *(*find)(const char *name))
+{
+#define BIND(name) \
+    pmpi.name = (__typeof__(pmpi.name))find("PMPI_" #name); \
+    if (pmpi.name == NULL) \
+        return "MPI_" #name;
+    PMPI_FUNCTIONS(BIND)
+    return NULL;
+}
 
 EXPORT void trib_mpi_count(unsigned index);
 void trib_mpi_count(unsigned index)
@@ -28,6 +45,18 @@ void trib_mpi_tell_fortran(void)
 {
     policy_tell_fortran();
 }
+
+#ifdef MPICH_VERSION
+/* Looks at a communicator that a Fortran program has made past the MPI's C functions. Open MPI has
+ * none of this: there the component sees such a program. */
+EXPORT void trib_mpi_constructed(int result, int newcomm);
+void trib_mpi_constructed(int result, int newcomm)
+{
+    MPI_Comm comm = MPI_Comm_f2c(newcomm);
+
+    policy_constructed(result, &comm);
+}
+#endif
 
 /* If this library itself is preloaded, it does nothing, so it says what to preload. */
 __attribute__((constructor)) static void check_preload(void)

@@ -3,6 +3,7 @@
 
 #include "config.h"
 #include "notice.h"
+#include "pmpi.h"
 
 #include <pthread.h>
 #include <signal.h>

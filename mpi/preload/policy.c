@@ -7,6 +7,7 @@
 #include "meeting.h"
 #include "notice.h"
 #include "once.h"
+#include "pmpi.h"
 #include "report.h"
 #include "verdict.h"
 
@@ -104,102 +105,104 @@ static bool take(const struct call *call, MPI_Comm comm, int *result)
     return true;
 }
 
-bool policy_allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
-                      int *result)
+bool policy_allreduce(enum collective which, const void *sendbuf, void *recvbuf, int64_t count, MPI_Datatype datatype, MPI_Op op,
+                      MPI_Comm comm, int *result)
 {
-    const struct call call = {.kind = KIND_ALLREDUCE, .name = COLLECTIVE_MPI_Allreduce, .send = sendbuf, .recv = recvbuf, .count = count,
+    const struct call call = {.kind = KIND_ALLREDUCE, .name = which, .send = sendbuf, .recv = recvbuf, .count = count,
                               .datatype = datatype, .op = op};
     return take(&call, comm, result);
 }
 
-bool policy_reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm,
-                   int *result)
+bool policy_reduce(enum collective which, const void *sendbuf, void *recvbuf, int64_t count, MPI_Datatype datatype, MPI_Op op,
+                   int root, MPI_Comm comm, int *result)
 {
-    const struct call call = {.kind = KIND_REDUCE, .name = COLLECTIVE_MPI_Reduce, .send = sendbuf, .recv = recvbuf, .count = count,
+    const struct call call = {.kind = KIND_REDUCE, .name = which, .send = sendbuf, .recv = recvbuf, .count = count,
                               .datatype = datatype, .op = op, .root = root};
     return take(&call, comm, result);
 }
 
-bool policy_barrier(MPI_Comm comm, int *result)
+bool policy_barrier(enum collective which, MPI_Comm comm, int *result)
 {
-    const struct call call = {.kind = KIND_BARRIER, .name = COLLECTIVE_MPI_Barrier};
+    const struct call call = {.kind = KIND_BARRIER, .name = which};
 
     return take(&call, comm, result);
 }
 
-bool policy_bcast(void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm, int *result)
+bool policy_bcast(enum collective which, void *buffer, int64_t count, MPI_Datatype datatype, int root, MPI_Comm comm, int *result)
 {
-    const struct call call = {.kind = KIND_BCAST, .name = COLLECTIVE_MPI_Bcast, .send = buffer, .recv = buffer, .count = count,
+    const struct call call = {.kind = KIND_BCAST, .name = which, .send = buffer, .recv = buffer, .count = count,
                               .datatype = datatype, .root = root};
     return take(&call, comm, result);
 }
 
-bool policy_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount,
-                      MPI_Datatype recvtype, MPI_Comm comm, int *result)
+bool policy_allgather(enum collective which, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype, void *recvbuf,
+                      int64_t recvcount, MPI_Datatype recvtype, MPI_Comm comm, int *result)
 {
-    const struct call call = {.kind = KIND_ALLGATHER, .name = COLLECTIVE_MPI_Allgather, .send = sendbuf, .recv = recvbuf, .count = recvcount,
+    const struct call call = {.kind = KIND_ALLGATHER, .name = which, .send = sendbuf, .recv = recvbuf, .count = recvcount,
                               .datatype = recvtype, .send_count = sendcount, .send_type = sendtype};
     return take(&call, comm, result);
 }
 
-bool policy_reduce_scatter_block(const void *sendbuf, void *recvbuf, int recvcount, MPI_Datatype datatype, MPI_Op op,
-                                 MPI_Comm comm, int *result)
+bool policy_reduce_scatter_block(enum collective which, const void *sendbuf, void *recvbuf, int64_t recvcount,
+                                 MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, int *result)
 {
-    const struct call call = {.kind = KIND_REDUCE_SCATTER, .name = COLLECTIVE_MPI_Reduce_scatter_block, .send = sendbuf, .recv = recvbuf,
-                              .count = recvcount, .datatype = datatype, .op = op};
-    return take(&call, comm, result);
-}
-
-bool policy_gather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype,
-                   int root, MPI_Comm comm, int *result)
-{
-    const struct call call = {.kind = KIND_GATHER, .name = COLLECTIVE_MPI_Gather, .send = sendbuf, .send_count = sendcount,
-                              .send_type = sendtype, .recv = recvbuf, .count = recvcount, .datatype = recvtype, .root = root};
-    return take(&call, comm, result);
-}
-
-bool policy_scatter(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype,
-                    int root, MPI_Comm comm, int *result)
-{
-    const struct call call = {.kind = KIND_SCATTER, .name = COLLECTIVE_MPI_Scatter, .send = sendbuf, .send_count = sendcount,
-                              .send_type = sendtype, .recv = recvbuf, .count = recvcount, .datatype = recvtype, .root = root};
-    return take(&call, comm, result);
-}
-
-bool policy_alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount,
-                     MPI_Datatype recvtype, MPI_Comm comm, int *result)
-{
-    const struct call call = {.kind = KIND_ALLTOALL, .name = COLLECTIVE_MPI_Alltoall, .send = sendbuf, .send_count = sendcount,
-                              .send_type = sendtype, .recv = recvbuf, .count = recvcount, .datatype = recvtype};
-    return take(&call, comm, result);
-}
-
-bool policy_allgatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const int recvcounts[],
-                       const int displs[], MPI_Datatype recvtype, MPI_Comm comm, int *result)
-{
-    const struct call call = {.kind = KIND_ALLGATHERV, .name = COLLECTIVE_MPI_Allgatherv, .send = sendbuf, .send_count = sendcount,
-                              .send_type = sendtype, .recv = recvbuf, .counts = recvcounts, .offsets = displs, .datatype = recvtype};
-    return take(&call, comm, result);
-}
-
-bool policy_reduce_scatter(const void *sendbuf, void *recvbuf, const int recvcounts[], MPI_Datatype datatype, MPI_Op op,
-                           MPI_Comm comm, int *result)
-{
-    const struct call call = {.kind = KIND_REDUCE_SCATTERV, .name = COLLECTIVE_MPI_Reduce_scatter, .send = sendbuf, .recv = recvbuf,
-                              .counts = recvcounts, .datatype = datatype, .op = op};
-    return take(&call, comm, result);
-}
-
-bool policy_scan(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, int *result)
-{
-    const struct call call = {.kind = KIND_SCAN, .name = COLLECTIVE_MPI_Scan, .send = sendbuf, .recv = recvbuf, .count = count,
+    const struct call call = {.kind = KIND_REDUCE_SCATTER, .name = which, .send = sendbuf, .recv = recvbuf, .count = recvcount,
                               .datatype = datatype, .op = op};
     return take(&call, comm, result);
 }
 
-bool policy_exscan(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, int *result)
+bool policy_gather(enum collective which, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype, void *recvbuf,
+                   int64_t recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, int *result)
 {
-    const struct call call = {.kind = KIND_EXSCAN, .name = COLLECTIVE_MPI_Exscan, .send = sendbuf, .recv = recvbuf, .count = count,
+    const struct call call = {.kind = KIND_GATHER, .name = which, .send = sendbuf, .send_count = sendcount,
+                              .send_type = sendtype, .recv = recvbuf, .count = recvcount, .datatype = recvtype, .root = root};
+    return take(&call, comm, result);
+}
+
+bool policy_scatter(enum collective which, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype, void *recvbuf,
+                    int64_t recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_SCATTER, .name = which, .send = sendbuf, .send_count = sendcount,
+                              .send_type = sendtype, .recv = recvbuf, .count = recvcount, .datatype = recvtype, .root = root};
+    return take(&call, comm, result);
+}
+
+bool policy_alltoall(enum collective which, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype, void *recvbuf,
+                     int64_t recvcount, MPI_Datatype recvtype, MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_ALLTOALL, .name = which, .send = sendbuf, .send_count = sendcount,
+                              .send_type = sendtype, .recv = recvbuf, .count = recvcount, .datatype = recvtype};
+    return take(&call, comm, result);
+}
+
+bool policy_allgatherv(enum collective which, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype, void *recvbuf,
+                       const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_ALLGATHERV, .name = which, .send = sendbuf, .send_count = sendcount,
+                              .send_type = sendtype, .recv = recvbuf, .counts = recvcounts, .offsets = displs, .datatype = recvtype};
+    return take(&call, comm, result);
+}
+
+bool policy_reduce_scatter(enum collective which, const void *sendbuf, void *recvbuf, const int recvcounts[],
+                           MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_REDUCE_SCATTERV, .name = which, .send = sendbuf, .recv = recvbuf,
+                              .counts = recvcounts, .datatype = datatype, .op = op};
+    return take(&call, comm, result);
+}
+
+bool policy_scan(enum collective which, const void *sendbuf, void *recvbuf, int64_t count, MPI_Datatype datatype, MPI_Op op,
+                 MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_SCAN, .name = which, .send = sendbuf, .recv = recvbuf, .count = count,
+                              .datatype = datatype, .op = op};
+    return take(&call, comm, result);
+}
+
+bool policy_exscan(enum collective which, const void *sendbuf, void *recvbuf, int64_t count, MPI_Datatype datatype,
+                   MPI_Op op, MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_EXSCAN, .name = which, .send = sendbuf, .recv = recvbuf, .count = count,
                               .datatype = datatype, .op = op};
     return take(&call, comm, result);
 }

@@ -9,6 +9,7 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Lifecycle: these carry out the whole call. */
 int policy_init(int *argc, char ***argv);
@@ -20,30 +21,32 @@ int policy_abort(MPI_Comm comm, int errorcode);
 int policy_constructed(int result, const MPI_Comm *newcomm);
 
 /* Collectives: true when the call was done here, and *result is what it returns; false when it is
- * the MPI's. */
-bool policy_allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
-                      int *result);
-bool policy_reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm,
-                   int *result);
-bool policy_barrier(MPI_Comm comm, int *result);
-bool policy_bcast(void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm, int *result);
-bool policy_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount,
-                      MPI_Datatype recvtype, MPI_Comm comm, int *result);
-bool policy_reduce_scatter_block(const void *sendbuf, void *recvbuf, int recvcount, MPI_Datatype datatype, MPI_Op op,
-                                 MPI_Comm comm, int *result);
-
-bool policy_gather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype,
+ * the MPI's. which is the function called: that for large counts differs in its name alone. */
+bool policy_allreduce(enum collective which, const void *sendbuf, void *recvbuf, int64_t count, MPI_Datatype datatype, MPI_Op op,
+                      MPI_Comm comm, int *result);
+bool policy_reduce(enum collective which, const void *sendbuf, void *recvbuf, int64_t count, MPI_Datatype datatype, MPI_Op op,
                    int root, MPI_Comm comm, int *result);
-bool policy_scatter(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype,
-                    int root, MPI_Comm comm, int *result);
-bool policy_alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount,
-                     MPI_Datatype recvtype, MPI_Comm comm, int *result);
-bool policy_allgatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const int recvcounts[],
-                       const int displs[], MPI_Datatype recvtype, MPI_Comm comm, int *result);
-bool policy_reduce_scatter(const void *sendbuf, void *recvbuf, const int recvcounts[], MPI_Datatype datatype, MPI_Op op,
-                           MPI_Comm comm, int *result);
-bool policy_scan(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, int *result);
-bool policy_exscan(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, int *result);
+bool policy_barrier(enum collective which, MPI_Comm comm, int *result);
+bool policy_bcast(enum collective which, void *buffer, int64_t count, MPI_Datatype datatype, int root, MPI_Comm comm, int *result);
+bool policy_allgather(enum collective which, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype, void *recvbuf,
+                      int64_t recvcount, MPI_Datatype recvtype, MPI_Comm comm, int *result);
+bool policy_reduce_scatter_block(enum collective which, const void *sendbuf, void *recvbuf, int64_t recvcount,
+                                 MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, int *result);
+
+bool policy_gather(enum collective which, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype, void *recvbuf,
+                   int64_t recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, int *result);
+bool policy_scatter(enum collective which, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype, void *recvbuf,
+                    int64_t recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, int *result);
+bool policy_alltoall(enum collective which, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype, void *recvbuf,
+                     int64_t recvcount, MPI_Datatype recvtype, MPI_Comm comm, int *result);
+bool policy_allgatherv(enum collective which, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype, void *recvbuf,
+                       const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm, int *result);
+bool policy_reduce_scatter(enum collective which, const void *sendbuf, void *recvbuf, const int recvcounts[],
+                           MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, int *result);
+bool policy_scan(enum collective which, const void *sendbuf, void *recvbuf, int64_t count, MPI_Datatype datatype, MPI_Op op,
+                 MPI_Comm comm, int *result);
+bool policy_exscan(enum collective which, const void *sendbuf, void *recvbuf, int64_t count, MPI_Datatype datatype,
+                   MPI_Op op, MPI_Comm comm, int *result);
 
 /* Notes that the MPI is about to do a collective that the tree does not take. */
 void policy_counted(enum collective collective);

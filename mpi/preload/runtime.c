@@ -2,6 +2,7 @@
 #include "runtime.h"
 
 #include "job.h"
+#include "pmpi.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -101,7 +102,13 @@ bool runtime_is_predefined(MPI_Datatype datatype)
 
 void runtime_reduce(const void *in, void *inout, size_t count, MPI_Datatype datatype, MPI_Op op)
 {
-    PMPI_Reduce_local(in, inout, (int)count, datatype, op);
+    size_t size, distance;
+
+    runtime_extent(datatype, &size, &distance);
+    for (size_t done = 0, now; done < count; done += now) {
+        now = count - done < INT_MAX ? count - done : INT_MAX;
+        PMPI_Reduce_local((const char *)in + done * distance, (char *)inout + done * distance, (int)now, datatype, op);
+    }
 }
 
 /* How many elements are packed by one call, which counts bytes in an int. */

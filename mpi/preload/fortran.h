@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Fortran's own entry points, as far as programs must be seen there.
+ */
+#ifndef TRIB_MPI_FORTRAN_H
+#define TRIB_MPI_FORTRAN_H
+
+/* The function that the MPI has under this name, without which the program is ended. */
+void *fortran_find(const char *name, const void *caller);
+
+/* What follows when a constructor of mpi_f08 has returned result. */
+void fortran_constructed(int result, const int *newcomm);
+
+#endif

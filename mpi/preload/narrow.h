@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Calls for large counts where the MPI has no such form. Programs that look for one before they
+ * call it, as mpi4py does, find ours, which is there under every MPI. So it has to work: the usual
+ * form serves it, whose counts are ints.
+ */
+#ifndef TRIB_MPI_NARROW_H
+#define TRIB_MPI_NARROW_H
+
+#include "front.h"
+
+#include <stdbool.h>
+
+struct narrow {
+    const char *name;
+    word comm;
+    const word *root; /* NULL: all ranks are alike */
+    bool lasts;       /* the MPI may read arrays after the call */
+    bool is_refused;
+    void *arrays[4];
+    unsigned used;
+};
+
+/* Notes whether a count is too large for an int. */
+void narrow_count(struct narrow *narrow, word count);
+
+/* Returns ints for an array of one number for each rank, if this rank's is one that counts. */
+word narrow_array(struct narrow *narrow, word array);
+
+/* The same for one number for each neighbour. There are as many as the topology says, which is not
+ * asked: the call is refused. */
+word narrow_neighbours(struct narrow *narrow, word array);
+
+/* Says why the call cannot be done, and returns the MPI's error. */
+int narrow_refuse(struct narrow *narrow);
+
+/* Frees the arrays, unless the MPI may still read them. */
+void narrow_end(struct narrow *narrow);
+
+#endif
