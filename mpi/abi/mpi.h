@@ -109,6 +109,7 @@ typedef int(MPI_Comm_delete_attr_function)(MPI_Comm, int, void *, void *);
 #define MPI_COMBINER_NAMED 101
 #define MPI_KEYVAL_INVALID 0
 #define MPI_MAX_OBJECT_NAME 128
+#define MPI_BOTTOM ((void *)0)
 #define MPI_IN_PLACE ((void *)1)
 #define MPI_STATUS_IGNORE ((MPI_Status *)0)
 #define MPI_COMM_NULL_COPY_FN ((MPI_Comm_copy_attr_function *)0)
@@ -161,6 +162,9 @@ int PMPI_Reduce_scatter(const void *, void *, const int *, MPI_Datatype, MPI_Op,
 int PMPI_Reduce_scatter_block(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
 int PMPI_Scan(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
 int PMPI_Scatter(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, int, MPI_Comm);
+int PMPI_Type_commit(MPI_Datatype *);
+int PMPI_Type_create_hindexed(int, const int *, const MPI_Aint *, MPI_Datatype, MPI_Datatype *);
+int PMPI_Type_free(MPI_Datatype *);
 int PMPI_Type_get_envelope(MPI_Datatype, int *, int *, int *, int *);
 int PMPI_Type_get_extent(MPI_Datatype, MPI_Aint *, MPI_Aint *);
 int PMPI_Type_size_x(MPI_Datatype, MPI_Count *);

@@ -117,16 +117,53 @@ static size_t share(size_t bytes)
     return bytes == 0 ? INT_MAX : bytes < INT_MAX / 2 ? INT_MAX / 2 / bytes : 1;
 }
 
+/* MPICH's packing takes MPI_BOTTOM for a mistake. Elements there are seen from another address. */
+static char anchor;
+
+static MPI_Datatype seen_from_anchor(int count, MPI_Datatype datatype)
+{
+    MPI_Aint distance = (MPI_Aint)(uintptr_t)MPI_BOTTOM - (MPI_Aint)(uintptr_t)&anchor;
+    MPI_Datatype seen;
+
+    PMPI_Type_create_hindexed(1, &count, &distance, datatype, &seen);
+    PMPI_Type_commit(&seen);
+    return seen;
+}
+
+static void pack(const void *from, int count, MPI_Datatype datatype, void *bytes, int room)
+{
+    int position = 0;
+
+    if (from != MPI_BOTTOM) {
+        PMPI_Pack(from, count, datatype, bytes, room, &position, job.world);
+        return;
+    }
+    MPI_Datatype seen = seen_from_anchor(count, datatype);
+    PMPI_Pack(&anchor, 1, seen, bytes, room, &position, job.world);
+    PMPI_Type_free(&seen);
+}
+
+static void unpack(const void *bytes, int room, void *to, int count, MPI_Datatype datatype)
+{
+    int position = 0;
+
+    if (to != MPI_BOTTOM) {
+        PMPI_Unpack(bytes, room, &position, to, count, datatype, job.world);
+        return;
+    }
+    MPI_Datatype seen = seen_from_anchor(count, datatype);
+    PMPI_Unpack(bytes, room, &position, &anchor, 1, seen, job.world);
+    PMPI_Type_free(&seen);
+}
+
 void runtime_pack(const void *from, size_t count, MPI_Datatype datatype, void *bytes)
 {
     size_t size, distance;
 
     runtime_extent(datatype, &size, &distance);
     for (size_t done = 0, now; done < count; done += now) {
-        int position = 0;
         now = count - done < share(size) ? count - done : share(size);
-        PMPI_Pack((const char *)from + done * distance, (int)now, datatype, (char *)bytes + done * size, (int)(now * size),
-                  &position, job.world);
+        pack((const char *)from + done * distance, (int)now, datatype, (char *)bytes + done * size, (int)(now * size));
     }
 }
 
@@ -136,10 +173,8 @@ void runtime_unpack(const void *bytes, size_t count, MPI_Datatype datatype, void
 
     runtime_extent(datatype, &size, &distance);
     for (size_t done = 0, now; done < count; done += now) {
-        int position = 0;
         now = count - done < share(size) ? count - done : share(size);
-        PMPI_Unpack((const char *)bytes + done * size, (int)(now * size), &position, (char *)to + done * distance, (int)now,
-                    datatype, job.world);
+        unpack((const char *)bytes + done * size, (int)(now * size), (char *)to + done * distance, (int)now, datatype);
     }
 }
 
