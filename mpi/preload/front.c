@@ -23,12 +23,14 @@
 /* This one exists since MPI 5, and may be called at any time, too. */
 #define ASK_ABI "PMPI_Abi_get_version"
 
+#define OPEN_MPI "Open MPI "
+
 /* An ABI that an MPI has besides the standard's. The MPI's own description tells which one, and the
  * end of its library's name must agree: Open MPI once had another ABI, whose name was MPICH's. */
 static const struct abi {
     const char *begins, *soname_end, *name;
 } ABIS[] = {
-    {"Open MPI ", ".so.40", "openmpi"},
+    {OPEN_MPI, ".so.40", "openmpi"},
     {"MPICH Version", ".so.12", "mpich"},
     {"Intel(R) MPI Library", ".so.12", "mpich"},
 };
@@ -39,6 +41,7 @@ static front_entry targets[FRONT_CALLS_MAX], mpi_entries[FRONT_CALLS_MAX];
 static void (*count)(unsigned index);
 static void (*tell_fortran)(void);
 static void (*constructed)(int result, int newcomm);
+static bool is_open_mpi;
 static atomic_bool chosen, saw_init;
 
 /* Runs at load, because the program may have another working directory later. */
@@ -242,11 +245,10 @@ static bool fits(void *library, const char *abi, const char *path, char *why, si
 }
 
 /* Loads the library that fits the program's MPI; returns NULL and writes why if there is none. */
-static void *load_library(char *why, size_t length)
+static void *load_library(const char *version, char *why, size_t length)
 {
-    char version[VERSION_LEN], path[PATH_MAX + 64];
+    char path[PATH_MAX + 64];
 
-    read_version(version);
     const char *abi = abi_of_mpi(version, why, length);
     if (abi == NULL)
         return NULL;
@@ -295,15 +297,17 @@ static void set_targets(void *library)
 
 static void choose(const void *caller)
 {
-    char why[2 * PATH_MAX];
+    char why[2 * PATH_MAX], version[VERSION_LEN];
     void *library = NULL;
 
     if (!find_object(ASK_VERSION, caller, &mpi)) {
         notice("a program called MPI, but no library of an MPI is loaded (is it linked statically?)");
         abort();
     }
+    read_version(version);
+    is_open_mpi = strncmp(version, OPEN_MPI, strlen(OPEN_MPI)) == 0;
     if (!is_one_of_several(why, sizeof why))
-        library = load_library(why, sizeof why);
+        library = load_library(version, why, sizeof why);
     if (library == NULL)
         step_aside(why);
     set_targets(library);
@@ -326,13 +330,20 @@ void front_choose(const void *caller)
     pthread_mutex_unlock(&lock);
 }
 
+/* Returns MPI_ERR_OTHER, whatever it is called with. */
+static int absent(void)
+{
+    return is_open_mpi ? 16 : 15;
+}
+
+/* A program that looks for a function before it calls it finds ours. Such a program can also tell
+ * an error from a result. */
 static front_entry present(front_entry entry, unsigned index)
 {
-    if (entry == NULL) {
-        notice("a program called %s, which its MPI does not have", front_table[index].name);
-        abort();
-    }
-    return entry;
+    if (entry != NULL)
+        return entry;
+    notice("a program called %s, which its MPI does not have; it gets MPI_ERR_OTHER", front_table[index].name);
+    return (front_entry)absent;
 }
 
 front_entry front_mpi_entry(unsigned index)
@@ -360,6 +371,11 @@ void front_tell_fortran(void)
 {
     if (tell_fortran != NULL)
         tell_fortran();
+}
+
+bool front_is_open_mpi(void)
+{
+    return is_open_mpi;
 }
 
 bool front_takes_fortran(void)

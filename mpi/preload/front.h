@@ -33,8 +33,8 @@ extern const unsigned front_calls;
  * library that makes the call. */
 front_entry front_target(unsigned index, const void *caller);
 
-/* The MPI's own function for the call with number index, without which the program is ended; or the
- * one with this name, or NULL. The choice below has been made. */
+/* The MPI's own function for the call with number index, or one that returns an error; and the one
+ * with this name, or NULL. The choice below has been made. */
 front_entry front_mpi_entry(unsigned index);
 void *front_mpi_function(const char *name);
 
@@ -47,6 +47,9 @@ bool front_saw_init(void);
 /* Makes the library for this program's MPI say that the collectives of Fortran stay with the MPI;
  * does nothing if there is no such library. */
 void front_tell_fortran(void);
+
+/* Whether the MPI says that it is Open MPI. */
+bool front_is_open_mpi(void);
 
 /* Whether Fortran's calls come to a library of ours: through the MPI's C functions, or through the
  * stubs for those of mpi_f08 that do not. */

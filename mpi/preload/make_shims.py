@@ -144,8 +144,9 @@ def with_large(calls: list[dict]) -> list[dict]:
 
 
 def signature(call: dict) -> str:
-    """The arguments of a collective in the letters of [counted]."""
-    letters = {"int root": "r", "MPI_Comm comm": "c", "const int recvcounts[]": "N", "const int displs[]": "D"}
+    """The arguments of a collective in the letters of [counted], and L for one count for each rank of the own group."""
+    letters = {"int root": "r", "MPI_Comm comm": "c", "const int displs[]": "D"}
+    letters["const int recvcounts[]"] = "L" if call["name"] == "MPI_Reduce_scatter" else "N"
     return "".join("n" if argument.endswith("count") else letters.get(argument, ".") for argument in call["arguments"])
 
 
@@ -215,8 +216,9 @@ def narrow(name: str, base: int, letters: str, arity: int, lasts: bool) -> str:
     for at, letter in enumerate(letters):
         if letter == "n":
             steps.append(f"    narrow_count(&narrow, a{at});")
-        elif letter in "ND":
-            steps.append(f"    a{at} = {'narrow_neighbours' if neighbours else 'narrow_array'}(&narrow, a{at});")
+        elif letter in "NDL":
+            whose = "OWN_GROUP" if letter == "L" else "PEERS" if not neighbours else "DESTINATIONS" if at < 4 else "SOURCES"
+            steps.append(f"    a{at} = narrow_array(&narrow, a{at}, {whose});")
     root = f"&a{letters.index('r')}" if "r" in letters else "NULL"
     return NARROW.format(
         name=name, comm=f"a{letters.index('c')}", root=root, lasts="true" if lasts else "false", steps="\n".join(steps),

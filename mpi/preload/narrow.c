@@ -25,17 +25,41 @@ void narrow_count(struct narrow *narrow, word count)
         narrow->is_refused = true;
 }
 
-word narrow_array(struct narrow *narrow, word array)
+static int neighbours(word comm, enum whose whose)
+{
+    enum { CARTESIAN, GRAPH, DISTRIBUTED } kind;
+    int topology = ask("PMPI_Topo_test", comm), sources = 0, destinations = 0, weighted;
+
+    /* MPI_CART and MPI_GRAPH are 1 and 2 in Open MPI and 2 and 1 in MPICH. */
+    kind = topology == 3 ? DISTRIBUTED : (topology == 1) == front_is_open_mpi() ? CARTESIAN : GRAPH;
+    if (topology < 1 || topology > 3)
+        return 0; /* the MPI is going to say that there is no topology */
+    if (kind == CARTESIAN)
+        return 2 * ask("PMPI_Cartdim_get", comm);
+    if (kind == GRAPH) {
+        ((int (*)(word, int, int *))front_mpi_function("PMPI_Graph_neighbors_count"))(comm, ask("PMPI_Comm_rank", comm), &sources);
+        return sources;
+    }
+    ((int (*)(word, int *, int *, int *))front_mpi_function("PMPI_Dist_graph_neighbors_count"))(comm, &sources, &destinations,
+                                                                                             &weighted);
+    return whose == SOURCES ? sources : destinations;
+}
+
+word narrow_array(struct narrow *narrow, word array, enum whose whose)
 {
     const int64_t *wide = (const int64_t *)array;
     bool inter = ask("PMPI_Comm_test_inter", narrow->comm) != 0;
+    int length;
 
     if (wide == NULL)
         return array;
     if (narrow->root != NULL && !inter && (int)*narrow->root != ask("PMPI_Comm_rank", narrow->comm))
         return array;
-    int length = ask(inter ? "PMPI_Comm_remote_size" : "PMPI_Comm_size", narrow->comm);
-    int *ints = malloc((size_t)length * sizeof *ints);
+    if (whose == SOURCES || whose == DESTINATIONS)
+        length = neighbours(narrow->comm, whose);
+    else
+        length = ask(inter && whose == PEERS ? "PMPI_Comm_remote_size" : "PMPI_Comm_size", narrow->comm);
+    int *ints = malloc((size_t)length * sizeof *ints + 1);
     narrow->arrays[narrow->used++] = ints;
     if (ints == NULL)
         narrow->is_refused = true;
@@ -46,13 +70,6 @@ word narrow_array(struct narrow *narrow, word array)
     return (word)ints;
 }
 
-word narrow_neighbours(struct narrow *narrow, word array)
-{
-    if (array != 0)
-        narrow->is_refused = true;
-    return array;
-}
-
 static void free_arrays(struct narrow *narrow)
 {
     for (unsigned i = 0; i < narrow->used; i++)
@@ -61,8 +78,8 @@ static void free_arrays(struct narrow *narrow)
 
 int narrow_refuse(struct narrow *narrow)
 {
-    notice("%s cannot be done: this MPI has no such function, and the one with ints for counts cannot stand in for it here (a number "
-           "above %d, no memory, or numbers for neighbours)", narrow->name, INT_MAX);
+    notice("%s cannot be done: this MPI has no such function, and the one with ints for counts takes no number above %d (or there is no "
+           "memory)", narrow->name, INT_MAX);
     free_arrays(narrow);
     return ERR_COUNT;
 }

@@ -24,12 +24,11 @@ struct narrow {
 /* Notes whether a count is too large for an int. */
 void narrow_count(struct narrow *narrow, word count);
 
-/* Returns ints for an array of one number for each rank, if this rank's is one that counts. */
-word narrow_array(struct narrow *narrow, word array);
+/* What an array has a number for: each rank of the other side, and so on. */
+enum whose { PEERS, OWN_GROUP, SOURCES, DESTINATIONS };
 
-/* The same for one number for each neighbour. There are as many as the topology says, which is not
- * asked: the call is refused. */
-word narrow_neighbours(struct narrow *narrow, word array);
+/* Returns ints for an array of such numbers, if this rank's is one that counts. */
+word narrow_array(struct narrow *narrow, word array, enum whose whose);
 
 /* Says why the call cannot be done, and returns the MPI's error. */
 int narrow_refuse(struct narrow *narrow);

@@ -71,5 +71,28 @@ def left_to_the_mpi():
     expect(result, RANKS)
 
 
+def neighbours():
+    """A ring as a grid, as a graph, and with two ways to the next rank and one to that after it."""
+    after, before = (RANK + 1) % RANKS, (RANK - 1) % RANKS
+    degrees = [2 * (rank + 1) for rank in range(RANKS)]
+    edges = [(rank + way) % RANKS for rank in range(RANKS) for way in (-1, 1)]
+    for ring in (WORLD.Create_cart([RANKS], [True]), WORLD.Create_graph(degrees, edges)):
+        result, given = doubles(0, 0), doubles(RANK, RANK)
+        ring.Neighbor_alltoallv([given, [1, 1], [0, 1], MPI.DOUBLE], [result, [1, 1], [1, 0], MPI.DOUBLE])
+        expect(result, after, before)
+        ring.Neighbor_allgatherv(doubles(RANK), [result, [1, 1], [0, 1], MPI.DOUBLE])
+        expect(result, before, after)
+        one = MPI.DOUBLE
+        ring.Ineighbor_alltoallw([given, [1, 1], [0, 8], [one, one]], [result, [1, 1], [0, 8], [one, one]]).Wait()
+        expect(result, before, after)
+        ring.Free()
+    ways = WORLD.Create_dist_graph_adjacent([before, before, (RANK - 2) % RANKS], [after, after, (RANK + 2) % RANKS])
+    result = doubles(0, 0, 0)
+    ways.Neighbor_alltoallv([doubles(RANK, RANK, RANK), [1] * 3, [0, 1, 2], MPI.DOUBLE], [result, [1] * 3, [0, 1, 2], MPI.DOUBLE])
+    expect(result, before, before, (RANK - 2) % RANKS)
+    ways.Free()
+
+
+neighbours()
 taken_by_the_tree()
 left_to_the_mpi()

@@ -35,6 +35,22 @@ static void few(int rank, int size)
     CHECK(blocks[size - 1] == 3L * (size - 1), "MPI_Allgather_c gives %ld", blocks[size - 1]);
     MPI_Reduce_scatter_block_c(blocks, &block, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     CHECK(block == 3L * rank * size, "MPI_Reduce_scatter_block_c gives %ld", block);
+    MPI_Gather_c(&block, 1, MPI_LONG, blocks, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+    CHECK(rank != 0 || blocks[size - 1] == 3L * (size - 1) * size, "MPI_Gather_c gives %ld", blocks[size - 1]);
+    MPI_Scatter_c(blocks, 1, MPI_LONG, &own, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+    CHECK(own == block, "MPI_Scatter_c gives %ld", own);
+    for (int i = 0; i < size; i++)
+        blocks[i] = 10L * rank + i;
+    long *others = malloc((size_t)size * sizeof *others);
+    CHECK(others != NULL, "out of memory");
+    MPI_Alltoall_c(blocks, 1, MPI_LONG, others, 1, MPI_LONG, MPI_COMM_WORLD);
+    CHECK(others[size - 1] == 10L * (size - 1) + rank, "MPI_Alltoall_c gives %ld", others[size - 1]);
+    own = rank + 1;
+    MPI_Scan_c(&own, &block, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(block == (rank + 1L) * (rank + 2) / 2, "MPI_Scan_c gives %ld", block);
+    MPI_Exscan_c(&own, &block, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    CHECK(rank == 0 || block == rank * (rank + 1L) / 2, "MPI_Exscan_c gives %ld", block);
+    free(others);
     free(blocks);
 }
 

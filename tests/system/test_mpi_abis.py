@@ -26,8 +26,9 @@ MPI4PY = "mpi4py==4.1.2"
 FOLDER = pathlib.Path(os.environ.get("TRIB_TEST_WHEELS") or BUILD.parent / "test-wheels")
 BOUND = 60
 
-#: What the tree takes.
-TAKEN = ("Allreduce", "Reduce", "Bcast", "Allgather", "Reduce_scatter_block")
+#: What the tree takes for large counts, too: in `large_counts`, and of that in `every_buffer`.
+TAKEN = ("Allreduce", "Reduce", "Bcast", "Allgather", "Reduce_scatter_block", "Gather", "Scatter", "Alltoall", "Scan", "Exscan")
+BUFFERS = ("Allreduce", "Reduce", "Bcast", "Allgather", "Reduce_scatter_block", "Scan")
 
 SCRATCH = pathlib.Path(tempfile.gettempdir()) / f"trib-tests-abis-{os.getpid()}"
 missing = {}  # why a package cannot be had
@@ -181,10 +182,14 @@ class Abis(unittest.TestCase):
                 self.assertGreater(self.figures(report, call)[0], 0, said)
             self.assertGreater(self.figures(report, "Allreduce")[1]["datatype"], 0, said)
             said, report = self.run_program(fabric, mpi, 4, program(mpi, "every_collective"), "end")
-            for call in ("Allreduce", "Bcast", "Allgather", "Reduce_scatter_block"):
+            for call in ("Allreduce", "Bcast", "Allgather", "Reduce_scatter_block", "Gather", "Allgatherv", "Reduce_scatter"):
                 self.assertEqual(self.figures(report, call), (4, {}), said)
-            for call in ("Gather", "Igather", "Iallreduce", "Neighbor_alltoallw"):
+            for call in ("Gatherv", "Igather", "Iallreduce", "Neighbor_alltoallw"):
                 self.assertEqual(self.figures(report, call), (0, {"not_taken": 4}), said)
+            said, report = self.run_program(fabric, mpi, 4, program(mpi, "exchanges"), "10")
+            for call in ("Gather", "Scatter", "Alltoall", "Allgatherv", "Reduce_scatter", "Scan", "Exscan"):
+                self.assertGreater(self.figures(report, call)[0], 0, said)
+                self.assertEqual(self.figures(report, call)[1], {}, said)
             said, report = self.run_program(fabric, mpi, 4, program(mpi, "constructors"))
             self.assertEqual(report["groups"], {"made": 53, "refused": 0, "freed": 41}, said)
             if large_counts:
@@ -197,13 +202,25 @@ class Abis(unittest.TestCase):
         with Fabric() as fabric:
             said, report = self.run_program(fabric, mpi, 4, mpi.python, ROOT / "tests/mpi/every_buffer.py")
         self.assertNotIn("Error", said)
-        for call in TAKEN:
+        for call in BUFFERS:
             self.assertEqual(self.figures(report, f"{call}_c"), (8 if call == "Allreduce" else 4, {}), said)
-        for call in ("Alltoallv_c", "Ialltoallv_c", "Gatherv_c", "Iallreduce_c"):
-            self.assertEqual(self.figures(report, call), (0, {"not_taken": 4}), said)
+        for call in ("Alltoallv_c", "Ialltoallv_c", "Gatherv_c", "Iallreduce_c", "Neighbor_alltoallv_c"):
+            self.assertEqual(self.figures(report, call), (0, {"not_taken": 12 if call.startswith("N") else 4}), said)
 
     def test_open_mpi_5(self):
         self.programs(openmpi5(), large_counts=False)
+
+    def test_open_mpi_5s_own_compiler_makes_the_same_library(self):
+        built = libraries(SCRATCH / "native")
+        make("mpi", "", MPICC=openmpi5().compiler, LIBDIR=built, BUILD=SCRATCH / "native-objects")
+        with Fabric() as fabric:
+            said, report = self.run_program(
+                fabric, openmpi5(), 2, program(openmpi5(), "two_hosts"), library=built / "libtrib_mpi.so")
+            self.assertEqual(self.figures(report, "Allreduce"), (80, {"no_group": 20}), said)
+            mpi = test_mpi.Mpi(fabric, 2, test_mpi.PROGRAMS / "two_hosts", through=None, env={"LD_PRELOAD": built / "libtrib_mpi.so"})
+            code, _, err, report = mpi.end(BOUND)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(self.figures(report, "Allreduce"), (80, {"no_group": 20}), err)
 
     def test_mpich_5(self):
         self.programs(mpich5())
@@ -254,6 +271,22 @@ class Abis(unittest.TestCase):
             said, report = self.run_program(fabric, mpi, 4, SCRATCH / "fortran_collectives_USE_MPI_F08", env={"TRIB_MPI": "off"})
             self.assertIn("all right", said)
             self.assertEqual(self.figures(report, "Bcast"), (0, {"no_job": 12}), said)
+
+    def test_fortran_with_intel_mpi(self):
+        """The package has no Fortran files to include. MPICH's mpif.h fits; its modules are not Intel's."""
+        debian_mpich()
+        if not shutil.which("gfortran"):
+            self.skipTest("gfortran is not installed")
+        lib = f"{environment_of('impi-rt')}/lib"
+        includes = [word for word in subprocess.check_output(["mpif90.mpich", "-show"], text=True).split() if word.startswith("-I")]
+        name = SCRATCH / "intel" / "fortran_collectives_MPIF_H"
+        make("tests/mpi", name, BUILD=name.parent, MPIFC=" ".join(["gfortran -fallow-invalid-boz -fallow-argument-mismatch", *includes]),
+             LDLIBS=f"{lib}/libmpifort.so.12 {lib}/libmpi.so.12")
+        with Fabric() as fabric:
+            said, report = self.run_program(fabric, intel(), 4, name)
+        self.assertIn("all right", said)
+        self.assertEqual(self.figures(report, "Allreduce"), (20, {}), said)
+        self.assertEqual(self.figures(report, "Allgather"), (8, {}), said)
 
     def test_fortran_without_a_library_for_its_mpi(self):
         mpi = debian_mpich()
@@ -319,7 +352,7 @@ class Abis(unittest.TestCase):
 
     def test_a_library_for_one_mpi_that_is_preloaded_itself_steps_aside(self):
         for abi in ("openmpi", "abi"):
-            mpi = test_mpi.Mpi(None, 2, test_mpi.PROGRAMS / "two_hosts", interposed=False,
+            mpi = test_mpi.Mpi(None, 2, test_mpi.PROGRAMS / "two_hosts", through=None,
                                env={"LD_PRELOAD": str(alone(abi).with_name(f"libtrib_mpi_{abi}.so")), "TRIB_MPI_REPORT": "1"})
             code, _, err, report = mpi.end(BOUND)
             self.assertEqual((code, report), (0, None), err)
