@@ -4,6 +4,7 @@
 #include "hcoll.h"
 #include "notice.h"
 #include "runtime.h"
+#include "sharp.h"
 #include "tributary.h"
 
 #include <errno.h>
@@ -172,4 +173,5 @@ void config_read(struct config *config)
     }
     ask_library(config->supported);
     hcoll_read(config);
+    sharp_read(config);
 }

@@ -21,7 +21,7 @@ enum mode {
 
 #define CONFIG_DTYPES 256 /* trib_dtype, pairs included, is a byte */
 #define CONFIG_TEXT 1024
-#define CONFIG_QUOTA 64
+#define CONFIG_QUOTA 512
 
 /* The settings as plain bytes. All ranks have the same layout, because the struct is broadcast as
  * it is. */

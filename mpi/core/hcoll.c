@@ -85,7 +85,8 @@ static void read_levels(struct config *config)
     char group[LEVELS_MAX][WORD_MAX], carrier[LEVELS_MAX][WORD_MAX];
     bool has_sockets = false, has_hosts = false;
 
-    if (groups == NULL && carriers == NULL)
+    const char *own = runtime_setting("TRIB_QUOTA");
+    if ((groups == NULL && carriers == NULL) || (own != NULL && strstr(own, "levels=") != NULL))
         return;
     size_t count = groups != NULL ? words_of(groups, group) : 0;
     if (groups == NULL || carriers == NULL || words_of(carriers, carrier) != count) {

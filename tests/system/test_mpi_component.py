@@ -221,6 +221,15 @@ class Component(test_mpi.Programs):
         self.assertNotEqual(code, 0)
         self.assertEqual(err.count("asks for the tree, and TRIB_MANAGER is not set"), 1, err)
 
+    def test_what_sharp_coll_asks_for(self):
+        with Fabric() as fabric:
+            asked = {"SHARP_COLL_JOB_QUOTA_MAX_GROUPS": "2", "SHARP_COLL_ENABLE_SAT": "0", "SHARP_COLL_JOB_QUOTA_OSTS": "none"}
+            _, err, report = self.run_one(fabric, 4, PROGRAMS / "requests", "6", **asked)
+            self.assertGreater(report["groups"]["refused"], 0)
+            self.assertIn("SHARP_COLL_JOB_QUOTA_OSTS='none' is no whole number", err)
+            _, _, report = self.run_one(fabric, 4, PROGRAMS / "requests", "6", TRIB_QUOTA="groups=100", **asked)
+            self.assertEqual(report["groups"]["refused"], 0, "our own setting counts")
+
     def test_levels_that_hcoll_lists(self):
         with Fabric(shared_host=True) as fabric:
             for groups, carriers, boards in (("basesmuma,p2p", "basesmuma,ucx_p2p", True), ("p2p", "ucx_p2p", False),
