@@ -9,6 +9,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 # Options of `trib bench compare` for `make bench`: BENCH=--quick takes some ten minutes.
 BENCH ?=
+# What `make test-apps` runs, all without a word: APPS='lammps mpi4py/2', APPS=--list.
+APPS ?=
 # How many rounds `make rounds` plays, and the seed of the first.
 ROUNDS ?= 100
 FROM ?= 1
@@ -19,7 +21,7 @@ MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v
 # library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo test conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants rounds recovery-cost test-aarch64 bench build lint install strip-installed deb package-test dependencies
+.PHONY: help demo test conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants rounds recovery-cost test-aarch64 test-apps bench build lint install strip-installed deb package-test dependencies
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 25
@@ -59,6 +61,10 @@ recovery-cost: build ## what it costs that jobs go on when a node dies: instruct
 
 test-aarch64: ## build for aarch64 and run there, emulated, what can depend on the processor
 	@scripts/test-aarch64
+
+test-apps: build ## applications that others wrote, plainly and through the tree: results, times, what went through (APPS=lammps)
+	@scripts/install-dependencies --apps
+	tests/apps/run $(APPS)
 
 bench: build ## Tributary and every peer, measured in a laboratory on this machine and written to docs/performance.md
 	-@scripts/install-dependencies --bench

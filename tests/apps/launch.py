@@ -1,0 +1,93 @@
+"""An MPI program under mpirun: plain, counted (the component counts, and the MPI does everything), or
+through the tree of a fabric."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
+from harness import BUILD, ROOT  # noqa: E402, F401
+
+COMPONENTS = BUILD / "tributary/openmpi"
+HOWS = ("plain", "counted", "tree")
+MODES = {"counted": "report", "tree": "force"}
+
+
+class Failed(Exception):
+    """What an application did wrong, for a person."""
+
+
+class Outcome:
+    """How a program ended: `seconds` by the clock on the wall, and the component's report."""
+
+    def __init__(self, code, said, seconds, report):
+        self.code, self.said, self.seconds, self.report = code, said, seconds, report
+
+    def tail(self):
+        return "\n".join(self.said.splitlines()[-15:])
+
+
+def environment(how, manager, report):
+    """The variables that say so to the programs."""
+    values = {
+        **os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
+    }
+    if how != "plain":
+        values |= {
+            "OMPI_MCA_mca_base_component_path": f"SYSTEM_DEFAULT:{COMPONENTS}:USER_DEFAULT", "OMPI_MCA_coll_tributary_enable": "1",
+            "TRIB_MANAGER": manager, "TRIB_MPI": MODES[how], "TRIB_MPI_REPORT_FILE": str(report),
+        }
+    return values
+
+
+def run(words, folder, limit, env=None):
+    """(exit code or None after the limit, stdout and stderr, seconds)"""
+    said = folder / "said"
+    begun = time.monotonic()
+    with open(said, "w") as file:
+        process = subprocess.Popen(
+            [str(word) for word in words], cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            if process.poll() is None:
+                end(process)
+    return code, said.read_text(errors="replace"), time.monotonic() - begun
+
+
+def end(process):
+    """mpirun ends its ranks, which it puts into sessions of their own."""
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def mpirun(place, how, ranks, words, folder, limit, launcher="mpirun"):
+    """Runs it to its end; raises Failed if it takes longer than `limit` seconds."""
+    report = folder / "report.json"
+    report.unlink(missing_ok=True)
+    env = environment(how, place.manager, report)
+    code, said, seconds = run([launcher, "-np", ranks, *words], folder, limit, env)
+    if code is None:
+        raise Failed(f"it ran for more than {limit} s ({how}, {ranks} ranks):\n{said[-2000:]}")
+    return Outcome(code, said, seconds, json.loads(report.read_text()) if report.exists() else None)
+
+
+def good(*arguments, **options):
+    """The same for a program that must end with 0."""
+    outcome = mpirun(*arguments, **options)
+    if outcome.code != 0:
+        raise Failed(f"it ended with {outcome.code} ({arguments[1]}, {arguments[2]} ranks):\n{outcome.tail()}")
+    return outcome

@@ -1,0 +1,70 @@
+"""Runs mpi4py's own runtests.py unchanged, and writes down on each rank how each test ended.
+
+outcomes.py FOLDER-OF-THE-SUITE FOLDER-FOR-RESULTS [OPTION-OF-RUNTESTS ...]
+"""
+
+import json
+import os
+import pathlib
+import sys
+import unittest
+
+
+class Noted(unittest.TextTestResult):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.noted = {}
+
+    def note(self, test, how):
+        self.noted[test.id()] = how
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self.note(test, "passed")
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.note(test, "skipped")
+
+    def addFailure(self, test, error):
+        super().addFailure(test, error)
+        self.note(test, "failed")
+
+    def addError(self, test, error):
+        super().addError(test, error)
+        self.note(test, "error")
+
+    def addExpectedFailure(self, test, error):
+        super().addExpectedFailure(test, error)
+        self.note(test, "failed as expected")
+
+    def addUnexpectedSuccess(self, test):
+        super().addUnexpectedSuccess(test)
+        self.note(test, "passed unexpectedly")
+
+
+class Runner(unittest.TextTestRunner):
+    resultclass = Noted
+    folder = None
+
+    def run(self, test):
+        from mpi4py import MPI
+
+        result = super().run(test)
+        file = self.folder / f"{MPI.COMM_WORLD.Get_rank()}.json"
+        file.write_text(json.dumps(result.noted))
+        return result
+
+
+def main():
+    suite, Runner.folder = sys.argv[1], pathlib.Path(sys.argv[2])
+    sys.path.insert(0, os.path.join(suite, "test"))
+    sys.dont_write_bytecode = True
+    unittest.TextTestRunner = Runner
+    import runtests
+
+    sys.exit(runtests.main(sys.argv[3:]))
+
+
+if __name__ == "__main__":
+    main()

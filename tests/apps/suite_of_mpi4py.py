@@ -1,0 +1,110 @@
+"""mpi4py's own tests, of its source distribution, with the mpi4py that the system has."""
+
+import collections
+import hashlib
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import urllib.parse
+import urllib.request
+
+from launch import Failed, mpirun
+from steps import Step
+
+VERSION = "3.1.4"
+SHA256 = "17858f2ebc623220d0120d1fa8d428d033dde749c4bc35b33d81a66ad7f93480"
+ARCHIVE = f"mpi4py-{VERSION}.tar.gz"
+OUTCOMES = pathlib.Path(__file__).with_name("outcomes.py")
+#: They start further programs, which have no part in this one's job.
+APART = ("test_spawn", "test_dynproc")
+LIMIT = 240
+
+
+def index():
+    """The package index that pip is configured with."""
+    pip = shutil.which("pip3") or shutil.which("pip")
+    if pip is None:
+        raise Failed("there is no pip to tell which package index to use; scripts/install-dependencies --apps installs it")
+    told = subprocess.run([pip, "install", "--help"], capture_output=True, text=True, check=True, timeout=60).stdout
+    found = re.search(r"--index-url\s.*?\(default\s+(\S+?)\)", told, re.S)
+    if found is None:
+        raise Failed("pip install --help names no package index")
+    return found[1]
+
+
+def get(url):
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return answer.read()
+
+
+def fetch(archive):
+    """Puts the source distribution there. `pip download` would build it first, which takes long."""
+    page_url = f"{index().rstrip('/')}/mpi4py/"
+    page = get(page_url).decode()
+    link = re.search(rf'href="([^"#]*{re.escape(ARCHIVE)})[#"]', page)
+    if link is None:
+        raise Failed(f"the package index that pip uses has no {ARCHIVE}")
+    data = get(urllib.parse.urljoin(page_url, link[1]))
+    if hashlib.sha256(data).hexdigest() != SHA256:
+        raise Failed(f"{ARCHIVE} is not the file that it was; its SHA-256 should be {SHA256}")
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    archive.write_bytes(data)
+
+
+def unpack(place):
+    archive = place.kept / ARCHIVE
+    if not archive.exists() or hashlib.sha256(archive.read_bytes()).hexdigest() != SHA256:
+        fetch(archive)
+    shutil.unpack_archive(archive, place.folder)
+    return place.folder / f"mpi4py-{VERSION}"
+
+
+def noted(folder, ranks):
+    """[{test: how it ended} of each rank]"""
+    files = [folder / f"{rank}.json" for rank in range(ranks)]
+    if not all(file.exists() for file in files):
+        return None
+    return [json.loads(file.read_text()) for file in files]
+
+
+def once(place, suite, how, ranks, options):
+    folder = place.make(how)
+    results = place.make(f"{how}-results")
+    words = ["/usr/bin/python3", OUTCOMES, suite, results, "-q", *options]
+    outcome = mpirun(place, how, ranks, words, folder, LIMIT)
+    outcome.noted = noted(results, ranks)
+    if outcome.noted is None:
+        raise Failed(f"it ended with {outcome.code} before all tests had run ({how}, {ranks} ranks):\n{outcome.tail()}")
+    return outcome
+
+
+def differences(plain, tree):
+    for rank, (left, right) in enumerate(zip(plain.noted, tree.noted)):
+        for test in sorted(left.keys() | right.keys()):
+            if left.get(test) != right.get(test):
+                yield f"rank {rank}: {test} {right.get(test, 'did not run')}, and plainly {left.get(test, 'did not run')}"
+
+
+def compare(place, ranks, options):
+    suite = unpack(place)
+    outcomes = {how: once(place, suite, how, ranks, options) for how in ("plain", "tree")}
+    found = list(differences(outcomes["plain"], outcomes["tree"]))
+    if found:
+        raise Failed(f"{len(found)} tests ended otherwise:\n" + "\n".join(found[:20]))
+    if outcomes["plain"].code != outcomes["tree"].code:
+        raise Failed(f"it ended with {outcomes['tree'].code}, and plainly with {outcomes['plain'].code}")
+    ends = collections.Counter(outcomes["tree"].noted[0].values())
+    outcomes["tree"].words = ", ".join(f"{count} {how}" for how, count in sorted(ends.items())) + ", as plainly"
+    return outcomes
+
+
+def step(name, ranks, options):
+    return Step(f"mpi4py/{name}", ranks, lambda place: compare(place, ranks, options), f"runtests.py {' '.join(options)}")
+
+
+def steps():
+    without = [word for name in APART for word in ("-e", name)]
+    only = [word for name in APART for word in ("-i", name)]
+    return [step(str(ranks), ranks, without) for ranks in (1, 2, 3, 4)] + [step(f"spawn-{ranks}", ranks, only) for ranks in (1, 2)]

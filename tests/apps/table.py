@@ -1,0 +1,44 @@
+"""The table of tests/apps/run, for people."""
+
+HEAD = f"{'step':<22} {'ranks':>5} {'plain s':>8} {'tree s':>8} {'in the tree':>12} {'by the MPI':>12}  result"
+
+
+def left(figures):
+    return sum(figures["mpi"].values())
+
+
+def collectives(report):
+    """[(name, figures)] of those that were called"""
+    return [(name, figures) for name, figures in sorted(report["collectives"].items()) if figures["tree"] + left(figures)]
+
+
+def seconds(row, how):
+    return f"{row['seconds'][how]:8.1f}" if how in row["seconds"] else f"{'-':>8}"
+
+
+def line(name, figures):
+    why = ", ".join(f"{count} {reason}" for reason, count in sorted(figures["mpi"].items()))
+    return f"    {name:<30} {figures['tree']:>10} {figures['tree_bytes']:>14} {left(figures):>10}  {why}".rstrip()
+
+
+def details(report):
+    """Collective by collective, those last of which the tree takes none at all."""
+    called = collectives(report)
+    taken = [(name, figures) for name, figures in called if set(figures["mpi"]) != {"not_taken"}]
+    others = sorted(((left(figures), name) for name, figures in called if set(figures["mpi"]) == {"not_taken"}), reverse=True)
+    lines = [f"    {'collective':<30} {'in tree':>10} {'bytes':>14} {'by the MPI':>10}  why"] if taken else []
+    lines += [line(name, figures) for name, figures in taken]
+    if others:
+        lines.append("    not taken by the tree: " + ", ".join(f"{name} {count}" for count, name in others))
+    return lines
+
+
+def text(row):
+    if row["failure"] is not None:
+        return f"{row['step']:<22} {row['ranks']:>5} FAILED: {row['failure']}"
+    report = row["reports"].get("tree")
+    in_tree = sum(figures["tree"] for _, figures in collectives(report)) if report else 0
+    by_mpi = sum(left(figures) for _, figures in collectives(report)) if report else 0
+    first = (f"{row['step']:<22} {row['ranks']:>5} {seconds(row, 'plain')} {seconds(row, 'tree')} {in_tree:>12} {by_mpi:>12}"
+             f"  {row['said']}")
+    return "\n".join([first, *(details(report) if report else ["    no communicator of two ranks, so nothing to count"])])
