@@ -14,8 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static _Atomic uint64_t calls[COLLECTIVES][REASONS], tree_bytes[COLLECTIVES], groups[GROUP_EVENTS];
+static _Atomic uint64_t nanoseconds[COLLECTIVES][DOERS], tree_nanoseconds;
 
 /* The library's counters under the names of the report. */
 static const struct {
@@ -47,6 +49,8 @@ static const char *const GROUP_WORDS[GROUP_EVENTS] = {"made", "refused", "freed"
 struct figures {
     uint64_t calls[COLLECTIVES][REASONS];
     uint64_t tree_bytes[COLLECTIVES];
+    uint64_t nanoseconds[COLLECTIVES][DOERS];
+    uint64_t tree_nanoseconds;
     uint64_t groups[GROUP_EVENTS];
     uint64_t counters[COUNTER_KINDS];
 };
@@ -63,6 +67,28 @@ void report_group(enum group_event event)
     atomic_fetch_add_explicit(&groups[event], 1, memory_order_relaxed);
 }
 
+uint64_t report_clock(void)
+{
+    struct timespec now;
+
+    if (!job.config.report)
+        return 0;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+void report_time(enum collective collective, enum doer doer, uint64_t since)
+{
+    if (since != 0)
+        atomic_fetch_add_explicit(&nanoseconds[collective][doer], report_clock() - since, memory_order_relaxed);
+}
+
+void report_tree_time(uint64_t since)
+{
+    if (since != 0)
+        atomic_fetch_add_explicit(&tree_nanoseconds, report_clock() - since, memory_order_relaxed);
+}
+
 static struct figures own_figures(void)
 {
     struct figures own = {0};
@@ -72,7 +98,10 @@ static struct figures own_figures(void)
         for (int reason = 0; reason < REASONS; reason++)
             own.calls[collective][reason] = calls[collective][reason];
         own.tree_bytes[collective] = tree_bytes[collective];
+        for (int doer = 0; doer < DOERS; doer++)
+            own.nanoseconds[collective][doer] = nanoseconds[collective][doer];
     }
+    own.tree_nanoseconds = tree_nanoseconds;
     for (int event = 0; event < GROUP_EVENTS; event++)
         own.groups[event] = groups[event];
     if (job.context != NULL && trib_get_counters(job.context, &counters) == TRIB_OK)
@@ -88,6 +117,11 @@ static uint64_t left_to_mpi(const struct figures *figures, int collective)
     for (int reason = REASON_TREE + 1; reason < REASONS; reason++)
         sum += figures->calls[collective][reason];
     return sum;
+}
+
+static double seconds(uint64_t nanoseconds)
+{
+    return (double)nanoseconds / 1e9;
 }
 
 static uint64_t counter(const struct figures *figures, const char *name)
@@ -119,12 +153,14 @@ static bool was_called(const struct figures *figures, int collective)
 static void print_collective(const struct figures *figures, int collective)
 {
     if (figures->calls[collective][REASON_NOT_TAKEN] == left_to_mpi(figures, collective) && figures->calls[collective][REASON_TREE] == 0) {
-        notice("  %-30s %12s %16s %12" PRIu64 "  (%s)", collective_name((enum collective)collective), "-", "-",
-               left_to_mpi(figures, collective), reason_text(REASON_NOT_TAKEN));
+        notice("  %-30s %12s %16s %10s %12" PRIu64 " %10.3f  (%s)", collective_name((enum collective)collective), "-", "-", "-",
+               left_to_mpi(figures, collective), seconds(figures->nanoseconds[collective][DOER_MPI]), reason_text(REASON_NOT_TAKEN));
         return;
     }
-    notice("  %-30s %12" PRIu64 " %16" PRIu64 " %12" PRIu64, collective_name((enum collective)collective),
-           figures->calls[collective][REASON_TREE], figures->tree_bytes[collective], left_to_mpi(figures, collective));
+    notice("  %-30s %12" PRIu64 " %16" PRIu64 " %10.3f %12" PRIu64 " %10.3f", collective_name((enum collective)collective),
+           figures->calls[collective][REASON_TREE], figures->tree_bytes[collective],
+           seconds(figures->nanoseconds[collective][DOER_TREE]), left_to_mpi(figures, collective),
+           seconds(figures->nanoseconds[collective][DOER_MPI]));
     for (int reason = REASON_TREE + 1; reason < REASONS; reason++)
         if (figures->calls[collective][reason] > 0)
             notice("    %" PRIu64 " by the MPI because %s", figures->calls[collective][reason],
@@ -136,12 +172,13 @@ static void print(const struct figures *figures, const char *whose)
     notice("report: %s", whose);
     if (job.context == NULL)
         notice("  no job: %s", job.refusal);
-    notice("  %-30s %12s %16s %12s", "collective", "in the tree", "bytes", "by the MPI");
+    notice("  %-30s %12s %16s %10s %12s %10s", "collective", "in the tree", "bytes", "seconds", "by the MPI", "seconds");
     for (int collective = 0; collective < COLLECTIVES; collective++)
         if (was_called(figures, collective))
             print_collective(figures, collective);
-    notice("  trees of communicators: %" PRIu64 " made, %" PRIu64 " refused, %" PRIu64 " freed", figures->groups[GROUP_MADE],
-           figures->groups[GROUP_REFUSED], figures->groups[GROUP_FREED]);
+    notice("  trees of communicators: %" PRIu64 " made, %" PRIu64 " refused, %" PRIu64 " freed, %.3f seconds of waiting for them",
+           figures->groups[GROUP_MADE], figures->groups[GROUP_REFUSED], figures->groups[GROUP_FREED],
+           seconds(figures->tree_nanoseconds));
     if (job.context != NULL)
         print_traffic(figures);
 }
@@ -165,8 +202,9 @@ static void write_collective(FILE *file, const struct figures *figures, int coll
     const char *separator = "";
 
     write_string(file, collective_name((enum collective)collective));
-    fprintf(file, ": {\"tree\": %" PRIu64 ", \"tree_bytes\": %" PRIu64 ", \"mpi\": {",
-            figures->calls[collective][REASON_TREE], figures->tree_bytes[collective]);
+    fprintf(file, ": {\"tree\": %" PRIu64 ", \"tree_bytes\": %" PRIu64 ", \"seconds\": {\"tree\": %.9f, \"mpi\": %.9f}, \"mpi\": {",
+            figures->calls[collective][REASON_TREE], figures->tree_bytes[collective],
+            seconds(figures->nanoseconds[collective][DOER_TREE]), seconds(figures->nanoseconds[collective][DOER_MPI]));
     for (int reason = REASON_TREE + 1; reason < REASONS; reason++) {
         if (figures->calls[collective][reason] == 0)
             continue;
@@ -193,6 +231,7 @@ static void write_json(FILE *file, const struct figures *figures)
     fputs("},\n \"groups\": {", file);
     for (int event = 0; event < GROUP_EVENTS; event++)
         fprintf(file, "%s\"%s\": %" PRIu64, event > 0 ? ", " : "", GROUP_WORDS[event], figures->groups[event]);
+    fprintf(file, ", \"seconds\": %.9f", seconds(figures->tree_nanoseconds));
     fputs("},\n \"counters\": {", file);
     for (size_t kind = 0; kind < COUNTER_KINDS; kind++)
         fprintf(file, "%s\"%s\": %" PRIu64, kind > 0 ? ", " : "", COUNTERS[kind].name, figures->counters[kind]);

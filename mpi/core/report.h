@@ -9,11 +9,22 @@
 
 #include <stdint.h>
 
+/* Who did what took its time. */
+enum doer { DOER_TREE, DOER_MPI, DOERS };
+
 enum group_event { GROUP_MADE, GROUP_REFUSED, GROUP_FREED, GROUP_EVENTS };
 
 /* Count an operation, a group and so on. Any thread may call these. */
 void report_operation(enum collective collective, enum reason reason, uint64_t bytes);
 void report_group(enum group_event event);
+
+/* The clock by which blocking calls are timed: nanoseconds, or 0 without a look at it when nobody is
+ * to see a report. */
+uint64_t report_clock(void);
+
+/* Add the time since then: of a blocking collective, and of waiting for a communicator's tree. */
+void report_time(enum collective collective, enum doer doer, uint64_t since);
+void report_tree_time(uint64_t since);
 
 /* Sums over all ranks and writes: to rank 0's stderr when TRIB_MPI_REPORT is set there, and as JSON
  * to the file TRIB_MPI_REPORT_FILE. The call is collective over the job's private communicator. */

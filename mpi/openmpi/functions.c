@@ -9,6 +9,14 @@
 
 /* The functions that Open MPI would have called without us. */
 #define BEFORE(name, ...) (m->previous.coll_##name(__VA_ARGS__, m->previous.coll_##name##_module))
+/* The same of the waiting call `call`, which is timed. */
+#define TIMED_BEFORE(function, ...) \
+    ({ \
+        uint64_t begun = report_clock(); \
+        int result = BEFORE(function, __VA_ARGS__); \
+        report_time(call.name, DOER_MPI, begun); \
+        result; \
+    })
 
 typedef const void *source;
 typedef struct ompi_datatype_t *datatype;
@@ -24,7 +32,9 @@ static bool takes(struct module *m, const struct call *call, struct operation *o
     enum reason reason = verdict_on(module_group(m), call, operation);
 
     if (reason == REASON_TREE && !atomic_load(&m->is_settled)) {
+        uint64_t begun = report_clock();
         requests_await_tree(m);
+        report_tree_time(begun);
         reason = verdict_on(module_group(m), call, operation);
     }
     if (reason != REASON_TREE)
@@ -59,7 +69,7 @@ static int run(struct module *m, struct operation *operation)
         struct operation operation; \
         const struct call call = {.name = COLLECTIVE_MPI_##Upper, __VA_ARGS__}; \
 \
-        return takes(m, &call, &operation) ? run(m, &operation) : BEFORE(lower, arguments comm); \
+        return takes(m, &call, &operation) ? run(m, &operation) : TIMED_BEFORE(lower, arguments comm); \
     } \
 \
     static int i##lower(parameters communicator comm, ompi_request_t **request, base *module) \

@@ -22,8 +22,18 @@ static int {name}({parameters})
     struct module *m = (struct module *)module;
 
     report_operation(COLLECTIVE_{call}, REASON_NOT_TAKEN, 0);
+{body}}}
+"""
+
+#: What follows where the call waits for others, which is timed, and where it does not.
+WAITING = """\
+    uint64_t begun = report_clock();
+    int result = m->previous.coll_{name}({arguments}, m->previous.coll_{name}_module);
+    report_time(COLLECTIVE_{call}, DOER_MPI, begun);
+    return result;
+"""
+AT_ONCE = """\
     return m->previous.coll_{name}({arguments}, m->previous.coll_{name}_module);
-}}
 """
 
 #: Nothing that a program calls as a collective.
@@ -44,12 +54,17 @@ def fields_of(header: str) -> list[tuple[str, str]]:
     return re.findall(r"(mca_coll_base_module_\w+_fn_t)\s+coll_(\w+);", body[1])
 
 
+def waits(name: str) -> bool:
+    """Whether it is neither non-blocking nor makes a persistent request."""
+    return not name.startswith("i") and not name.endswith("_init")
+
+
 def forward(name: str, parameters: list[str]) -> str:
     """The C text of one function."""
     names = [re.search(r"(\w+)$", parameter)[1] for parameter in parameters]
-    return FORWARD.format(
-        name=name, call="MPI_" + name.capitalize(), parameters=", ".join(parameters), arguments=", ".join(names[:-1]),
-    )
+    call = "MPI_" + name.capitalize()
+    body = (WAITING if waits(name) else AT_ONCE).format(name=name, call=call, arguments=", ".join(names[:-1]))
+    return FORWARD.format(name=name, call=call, parameters=", ".join(parameters), body=body)
 
 
 def main() -> None:

@@ -46,12 +46,14 @@ static void make_tree(MPI_Comm comm)
     char name[MPI_MAX_OBJECT_NAME] = "";
     int length, status;
 
+    uint64_t begun = report_clock();
     uint64_t tag = agree_on_tag(comm);
     PMPI_Comm_get_name(comm, name, &length);
     struct group *group = group_begin(comm, tag, name, &status);
     if (group != NULL)
         status = group_await(group, (int)job.config.timeout_ms);
     int status_all = runtime_least(comm, status);
+    report_tree_time(begun);
     if (status_all == TRIB_OK) {
         PMPI_Comm_set_attr(comm, keyval, group);
         report_group(GROUP_MADE);

@@ -1,0 +1,72 @@
+"""What the report says about time: programs whose ranks come to a call at different times, under
+Open MPI's component and with the library preloaded."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from harness import BUILD, PYTHON, Fabric
+
+LATE = 0.3
+#: The last rank comes late to a barrier, which the tree may take, and to an alltoall, which it does
+#: not take, and to a barrier on a communicator whose tree is only being made then.
+PROGRAM = f"""
+import time
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+for call in (world.Barrier, lambda: world.alltoall([0] * world.size), lambda: world.Dup().Barrier()):
+    time.sleep({LATE} if world.rank == world.size - 1 else 0)
+    call()
+"""
+
+
+class Times(unittest.TestCase):
+    def report(self, env):
+        with Fabric() as fabric, tempfile.TemporaryDirectory(prefix="trib-test-") as folder:
+            file = pathlib.Path(folder) / "report.json"
+            given = {
+                **os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
+                "TRIB_MANAGER": fabric.manager, "TRIB_MPI": "force", "TRIB_MPI_REPORT": "1", "TRIB_MPI_REPORT_FILE": str(file), **env,
+            }
+            words = ["mpirun", "--oversubscribe", "-np", "3", "-x", "LD_PRELOAD", PYTHON, "-c", PROGRAM]
+            done = subprocess.run(words, env={"LD_PRELOAD": "", **given}, capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stderr, r"in the tree +bytes +seconds +by the MPI +seconds\n")
+            return json.loads(file.read_text())
+
+    def component(self, mode):
+        path = f"SYSTEM_DEFAULT:{BUILD / 'tributary/openmpi'}:USER_DEFAULT"
+        return self.report({"OMPI_MCA_mca_base_component_path": path, "OMPI_MCA_coll_tributary_enable": "1", "TRIB_MPI": mode})
+
+    def is_of_two_ranks(self, seconds, times=1):
+        """Two of the three ranks waited, so often, for the third."""
+        self.assertGreater(seconds, 2 * LATE * times * 0.8)
+        self.assertLess(seconds, 2 * LATE * times + 10)
+
+    def test_the_component_times_calls_in_the_tree_and_of_the_mpi(self):
+        report = self.component("force")
+        barrier, alltoall = (report["collectives"][name]["seconds"] for name in ("MPI_Barrier", "MPI_Alltoall"))
+        self.is_of_two_ranks(barrier["tree"])
+        self.assertEqual(barrier["mpi"], 0)
+        self.is_of_two_ranks(alltoall["mpi"])
+        self.assertEqual(alltoall["tree"], 0)
+        self.assertLess(report["groups"]["seconds"], 10)
+
+    def test_the_component_times_what_would_have_gone_through_the_tree(self):
+        report = self.component("report")
+        seconds = report["collectives"]["MPI_Barrier"]["seconds"]
+        self.assertEqual(seconds["tree"], 0)
+        self.is_of_two_ranks(seconds["mpi"])
+
+    def test_the_preloaded_library_times_the_tree_alone(self):
+        report = self.report({"LD_PRELOAD": str(BUILD / "libtrib_mpi.so")})
+        self.is_of_two_ranks(report["collectives"]["MPI_Barrier"]["seconds"]["tree"])
+        self.assertEqual(sum(figures["seconds"]["mpi"] for figures in report["collectives"].values()), 0)
+        self.assertGreater(report["groups"]["seconds"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
