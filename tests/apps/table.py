@@ -1,6 +1,7 @@
 """The table of tests/apps/run, for people."""
 
-HEAD = f"{'step':<22} {'ranks':>5} {'plain s':>8} {'tree s':>8} {'in the tree':>12} {'by the MPI':>12}  result"
+HEAD = (f"{'step':<22} {'ranks':>5} {'plain s':>8} {'there':>8} {'tree s':>8} {'there':>8} {'in the tree':>12} {'by the MPI':>12}"
+        "  result\n(there: seconds of a rank, on average, in blocking collectives and in waiting for trees of communicators)")
 
 
 def left(figures):
@@ -16,9 +17,20 @@ def seconds(row, how):
     return f"{row['seconds'][how]:8.1f}" if how in row["seconds"] else f"{'-':>8}"
 
 
+def there(row, how):
+    """How long a rank was in blocking collectives, on average, and waited for trees."""
+    report = row["reports"].get(how)
+    if report is None:
+        return f"{'-':>8}"
+    total = sum(sum(figures["seconds"].values()) for _, figures in collectives(report)) + report["groups"]["seconds"]
+    return f"{total / row['ranks']:8.2f}"
+
+
 def line(name, figures):
     why = ", ".join(f"{count} {reason}" for reason, count in sorted(figures["mpi"].items()))
-    return f"    {name:<30} {figures['tree']:>10} {figures['tree_bytes']:>14} {left(figures):>10}  {why}".rstrip()
+    spent = figures["seconds"]
+    return (f"    {name:<28} {figures['tree']:>10} {figures['tree_bytes']:>12} {spent['tree']:>9.2f} {left(figures):>10}"
+            f" {spent['mpi']:>9.2f}  {why}").rstrip()
 
 
 def details(report):
@@ -26,10 +38,12 @@ def details(report):
     called = collectives(report)
     taken = [(name, figures) for name, figures in called if set(figures["mpi"]) != {"not_taken"}]
     others = sorted(((left(figures), name) for name, figures in called if set(figures["mpi"]) == {"not_taken"}), reverse=True)
-    lines = [f"    {'collective':<30} {'in tree':>10} {'bytes':>14} {'by the MPI':>10}  why"] if taken else []
+    lines = [f"    {'collective':<28} {'in tree':>10} {'bytes':>12} {'seconds':>9} {'by the MPI':>10} {'seconds':>9}  why"] if taken else []
     lines += [line(name, figures) for name, figures in taken]
     if others:
         lines.append("    not taken by the tree: " + ", ".join(f"{name} {count}" for count, name in others))
+    groups = report["groups"]
+    lines.append(f"    trees of communicators: {groups['made']} made, {groups['refused']} refused, {groups['seconds']:.2f} s of waiting for them")
     return lines
 
 
@@ -39,6 +53,6 @@ def text(row):
     report = row["reports"].get("tree")
     in_tree = sum(figures["tree"] for _, figures in collectives(report)) if report else 0
     by_mpi = sum(left(figures) for _, figures in collectives(report)) if report else 0
-    first = (f"{row['step']:<22} {row['ranks']:>5} {seconds(row, 'plain')} {seconds(row, 'tree')} {in_tree:>12} {by_mpi:>12}"
-             f"  {row['said']}")
-    return "\n".join([first, *(details(report) if report else ["    no communicator of two ranks, so nothing to count"])])
+    first = (f"{row['step']:<22} {row['ranks']:>5} {seconds(row, 'plain')} {there(row, 'counted')} {seconds(row, 'tree')}"
+             f" {there(row, 'tree')} {in_tree:>12} {by_mpi:>12}  {row['said']}")
+    return "\n".join([first, *(details(report) if report else ["    no report: one rank, or programs that start others"])])
