@@ -11,9 +11,10 @@ from steps import Step, all_close
 EXAMPLES = pathlib.Path("/usr/share/lammps/examples")
 RANKS, LIMIT = 4, 150
 NUMBER = r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
-#: Where the order of summands feeds back, trajectories part: 300 steps of the peptide in water
-#: differ in the fourth digit of the pressure by what another number of ranks differs by.
-CASES = {"melt": (1e-9, 0.0), "peptide": (1e-4, 1.0)}
+#: Relative and absolute tolerance. Where the order of summands feeds back, trajectories part: after
+#: 300 steps of the peptide, three ranks of the plain program differ from four of it by 9e-5, and by
+#: 0.041 in the absolute.
+CASES = {"melt": (1e-9, 0.0), "peptide": (1e-4, 0.05)}
 
 
 def thermo(folder):

@@ -16,8 +16,8 @@ numberOfSubdomains 4;
 method simple;
 simpleCoeffs { n (2 2 1); delta 0.001; }
 """
-#: Fields are written with six digits, and linear solvers stop at a tenth of the residual, so that
-#: the order of summands shows in later digits than these.
+#: Fields are written with six digits, and linear solvers stop at a tenth of the residual. A field's
+#: tolerance is this share of its largest value.
 FIELDS = ("U", "p", "k", "epsilon")
 RELATIVE = 1e-3
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
