@@ -18,8 +18,8 @@ enum group_event { GROUP_MADE, GROUP_REFUSED, GROUP_FREED, GROUP_EVENTS };
 void report_operation(enum collective collective, enum reason reason, uint64_t bytes);
 void report_group(enum group_event event);
 
-/* The clock by which blocking calls are timed, in nanoseconds. Returns 0, without a look at it, when
- * nobody is to see a report. */
+/* The clock by which blocking calls are timed, in nanoseconds. Returns 0, without a look at it,
+ * when nobody is to see a report. */
 uint64_t report_clock(void);
 
 /* Add the time since then: of a blocking collective, and of waiting for a communicator's tree. */
