@@ -3,6 +3,7 @@
 
 #include "ending.h"
 #include "job.h"
+#include "leaving.h"
 #include "requests.h"
 
 #include "ompi/attribute/attribute.h"
@@ -12,6 +13,7 @@ static int end(MPI_Comm self, int key, void *value, void *extra)
 {
     (void)self, (void)key, (void)value, (void)extra;
     if (job_is_own()) {
+        leaving_await();
         job_meet_at_end();
         requests_close();
         job_leave();

@@ -5,6 +5,7 @@
 #include "forwards.h"
 #include "functions.h"
 #include "job.h"
+#include "leaving.h"
 #include "notice.h"
 #include "presence.h"
 #include "report.h"
@@ -105,7 +106,7 @@ static void destruct(struct module *module)
     if (module->own != NULL && job_usable()) {
         if (atomic_load(&module->is_settled) && atomic_load(&module->group) == module->own)
             report_group(GROUP_FREED);
-        group_free(module->own);
+        leaving_free(module->own);
     }
     if (module == module_of_world)
         module_of_world = NULL;

@@ -1,14 +1,15 @@
-"""What the report says about time: programs whose ranks come to a call at different times, under
-Open MPI's component and with the library preloaded."""
+"""What applications have shown of Open MPI's component and the preloaded library: how long calls
+take, and communicators that go early."""
 
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import unittest
 
-from harness import BUILD, PYTHON, Fabric
+from harness import BUILD, PYTHON, ROOT, Fabric
 
 LATE = 0.5
 #: The last rank comes late to a barrier, which the tree may take, and to an alltoall, which it does
@@ -23,30 +24,56 @@ for call in (world.Barrier, lambda: world.alltoall([0] * world.size), lambda: wo
 """
 
 
-class Times(unittest.TestCase):
-    def report(self, env):
-        with Fabric() as fabric, tempfile.TemporaryDirectory(prefix="trib-test-") as folder:
+PROGRAMS = pathlib.Path(tempfile.gettempdir()) / f"trib-tests-mpi-{os.getpid()}"
+
+
+def setUpModule():
+    make = ["make", "-s", "-C", ROOT / "tests/mpi", f"BUILD={PROGRAMS}", PROGRAMS / "early_free"]
+    subprocess.run(make, check=True, timeout=120)
+
+
+def tearDownModule():
+    shutil.rmtree(PROGRAMS, ignore_errors=True)
+
+
+class Program(unittest.TestCase):
+    def report(self, env, ranks, *program, shared_host=False):
+        with Fabric(shared_host=shared_host) as fabric, tempfile.TemporaryDirectory(prefix="trib-test-") as folder:
             file = pathlib.Path(folder) / "report.json"
             given = {
                 **os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
                 "TRIB_MANAGER": fabric.manager, "TRIB_MPI": "force", "TRIB_MPI_REPORT": "1", "TRIB_MPI_REPORT_FILE": str(file), **env,
             }
-            words = ["mpirun", "--oversubscribe", "-np", "3", "-x", "LD_PRELOAD", PYTHON, "-c", PROGRAM]
+            words = ["mpirun", "--oversubscribe", "-np", str(ranks), "-x", "LD_PRELOAD", *map(str, program)]
             done = subprocess.run(words, env={"LD_PRELOAD": "", **given}, capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(done.stderr, r"in the tree +bytes +seconds +by the MPI +seconds\n")
             return json.loads(file.read_text())
 
-    def component(self, mode):
+    def component(self, mode, ranks, *program, **fabric):
         path = f"SYSTEM_DEFAULT:{BUILD / 'tributary/openmpi'}:USER_DEFAULT"
-        return self.report({"OMPI_MCA_mca_base_component_path": path, "OMPI_MCA_coll_tributary_enable": "1", "TRIB_MPI": mode})
+        env = {"OMPI_MCA_mca_base_component_path": path, "OMPI_MCA_coll_tributary_enable": "1", "TRIB_MPI": mode}
+        return self.report(env, ranks, *program, **fabric)
+
+
+class EarlyFree(Program):
+    def test_a_rank_may_free_a_communicator_whose_tree_others_still_make(self):
+        for shared_host in (True, False):
+            report = self.component("force", 4, PROGRAMS / "early_free", 40, shared_host=shared_host)
+            # The four ranks' trees of MPI_COMM_WORLD are there to the end.
+            self.assertEqual(report["groups"]["refused"], 0)
+            self.assertGreaterEqual(report["groups"]["freed"], 4 * 40)
+
+
+class Times(Program):
+    LATE = (3, PYTHON, "-c", PROGRAM)
 
     def is_of_two_ranks(self, seconds):
         """Two of the three ranks waited for the third, if not from the first moment."""
         self.assertGreater(seconds, LATE)
 
     def test_the_component_times_calls_in_the_tree_and_of_the_mpi(self):
-        report = self.component("force")
+        report = self.component("force", *self.LATE)
         barrier, alltoall = (report["collectives"][name]["seconds"] for name in ("MPI_Barrier", "MPI_Alltoall"))
         self.is_of_two_ranks(barrier["tree"])
         self.assertEqual(barrier["mpi"], 0)
@@ -55,13 +82,13 @@ class Times(unittest.TestCase):
         self.assertLess(report["groups"]["seconds"], 10)
 
     def test_the_component_times_what_would_have_gone_through_the_tree(self):
-        report = self.component("report")
+        report = self.component("report", *self.LATE)
         seconds = report["collectives"]["MPI_Barrier"]["seconds"]
         self.assertEqual(seconds["tree"], 0)
         self.is_of_two_ranks(seconds["mpi"])
 
     def test_the_preloaded_library_times_the_tree_alone(self):
-        report = self.report({"LD_PRELOAD": str(BUILD / "libtrib_mpi.so")})
+        report = self.report({"LD_PRELOAD": str(BUILD / "libtrib_mpi.so")}, *self.LATE)
         self.is_of_two_ranks(report["collectives"]["MPI_Barrier"]["seconds"]["tree"])
         self.assertEqual(sum(figures["seconds"]["mpi"] for figures in report["collectives"].values()), 0)
         self.assertGreater(report["groups"]["seconds"], 0)
