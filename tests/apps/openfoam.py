@@ -16,10 +16,11 @@ numberOfSubdomains 4;
 method simple;
 simpleCoeffs { n (2 2 1); delta 0.001; }
 """
-#: Fields are written with six digits, and linear solvers stop at a tenth of the residual. A field's
-#: tolerance is this share of its largest value.
+#: A field's tolerance is this share of its largest value. The steps end at residuals of 1e-3, and
+#: where another order of summands has led by then differs: by 2e-3 between the algorithms that
+#: plain Open MPI has for an allreduce.
 FIELDS = ("U", "p", "k", "epsilon")
-RELATIVE = 1e-3
+RELATIVE = 1e-2
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
 
 
