@@ -90,27 +90,48 @@ static size_t given_bytes(const struct group *group, const struct call *call, si
     }
 }
 
-static bool gives_another_length(const struct group *group, const struct call *call, size_t block)
+/* Whether what this rank gives has another length than the others expect, or is not there. Of a
+ * scatter it counts at the root alone. */
+static bool gives_wrongly(const struct group *group, const struct call *call, size_t block)
 {
     size_t expected = given_bytes(group, call, block);
 
-    if (call->kind == KIND_REDUCE_SCATTERV || call->kind >= KIND_SCAN || call->send == MPI_IN_PLACE || expected == 0)
+    if (call->kind == KIND_SCATTER && !is_root(group, call))
+        return false;
+    if (call->send == MPI_IN_PLACE)
+        return call->kind == KIND_SCATTER || (call->kind == KIND_GATHER && !is_root(group, call));
+    if (call->kind == KIND_REDUCE_SCATTERV || call->kind >= KIND_SCAN)
         return false;
     size_t times = call->kind == KIND_SCATTER || call->kind == KIND_ALLTOALL ? group->size : 1;
-    return size_of(call->send_count, call->send_type) * times != expected || (call->send == NULL && packing_is_needless(call->send_type));
+    return size_of(call->send_count, call->send_type) * times != expected ||
+           (expected > 0 && call->send == NULL && packing_is_needless(call->send_type));
+}
+
+/* Whether recv counts on this rank: MPI lets programs give anything where it does not, and where
+ * nothing is to be received. */
+static bool receives(const struct group *group, const struct call *call)
+{
+    switch (call->kind) {
+    case KIND_GATHER:
+        return is_root(group, call);
+    case KIND_REDUCE_SCATTERV:
+        return call->counts[group->rank] != 0 || call->send == MPI_IN_PLACE;
+    case KIND_EXSCAN:
+        return group->rank != 0 || call->send == MPI_IN_PLACE;
+    default:
+        return true;
+    }
 }
 
 bool exchange_is_wrong(const struct group *group, const struct call *call, size_t block)
 {
     bool has_root = call->kind == KIND_GATHER || call->kind == KIND_SCATTER;
-    bool receives = call->kind != KIND_GATHER || is_root(group, call);
-    bool may_be_in_place = call->kind == KIND_GATHER ? is_root(group, call) : call->kind != KIND_SCATTER;
 
     if (has_root && (call->root < 0 || (uint32_t)call->root >= group->size))
         return true;
-    if (gives_another_length(group, call, block) || (call->send == MPI_IN_PLACE && !may_be_in_place))
+    if (gives_wrongly(group, call, block))
         return true;
-    if (!receives)
+    if (!receives(group, call))
         return false;
     if (call->recv == MPI_IN_PLACE)
         return call->kind != KIND_SCATTER || !is_root(group, call);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Collectives in which ranks exchange blocks, in blocking and non-blocking form: lengths, roots,
- * MPI_IN_PLACE, datatypes with gaps, an operator that does not commute. Every value is checked, and
- * so is every gap.
+ * MPI_IN_PLACE, datatypes with gaps, an operator that does not commute, arguments that do not count.
+ * Every value is checked, and so is every gap.
  *
  * usage: exchanges [rounds = 30]
  */
@@ -199,6 +199,24 @@ static void scan(int round, int n, MPI_Op chained)
     }
 }
 
+/* What does not count on a rank may be anything there. */
+static void not_significant(int round)
+{
+    int counts[RANKS_MAX], given[RANKS_MAX], got = GAP, before = rank * (rank - 1) / 2, root = round % ranks;
+    bool gets_nothing = rank % 3 == 1;
+
+    BOTH(round, MPI_Exscan, MPI_Iexscan, &rank, rank == 0 ? (round % 3 == 0 ? MPI_IN_PLACE : NULL) : &got, 1, MPI_INT, MPI_SUM);
+    CHECK(rank == 0 || got == before, "MPI_Exscan without a vector on rank 0: %d", got);
+    for (int r = 0; r < ranks; r++) {
+        counts[r] = r % 3 != 1;
+        given[r] = r;
+    }
+    BOTH(round, MPI_Reduce_scatter, MPI_Ireduce_scatter, given, gets_nothing ? NULL : &got, counts, MPI_INT, MPI_MAX);
+    CHECK(gets_nothing || got == rank - (rank + 1) / 3, "MPI_Reduce_scatter to all but a few: %d", got);
+    BOTH(round, MPI_Scatter, MPI_Iscatter, rank == root ? given : MPI_IN_PLACE, 1, MPI_INT, &got, 1, MPI_INT, root);
+    CHECK(got == rank, "MPI_Scatter with anything as what others give: %d", got);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Op chained;
@@ -219,6 +237,7 @@ int main(int argc, char **argv)
         allgatherv(round, n);
         reduce_scatter(round, n);
         scan(round, n, chained);
+        not_significant(round);
     }
     MPI_Type_free(&spread);
     MPI_Op_free(&chained);
