@@ -21,7 +21,7 @@ static const struct {
     [REASON_EMPTY] = {"empty", "the vector has no elements"},
     [REASON_SMALL] = {"small", "the vector is shorter than TRIB_MPI_MIN_BYTES"},
     [REASON_LARGE] = {"large", "the vector is longer than TRIB_MPI_MAX_BYTES"},
-    [REASON_EXCHANGE] = {"exchange", "the ranks exchange more than pays over the tree"},
+    [REASON_MEASURED_SLOWER] = {"measured_slower", "such a call was measured to be slower through the tree (TRIB_MPI=force: the tree)"},
     [REASON_PREDICTED_SLOWER] = {"predicted_slower", "the MPI is predicted to be faster, says `trib explain` (TRIB_MPI=force: the tree)"},
     [REASON_ARGUMENT] = {"argument", "an argument is wrong; the MPI reports it"},
 };

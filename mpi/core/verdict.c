@@ -3,13 +3,9 @@
 
 #include "job.h"
 #include "runtime.h"
+#include "worth.h"
 
 #include <stdbool.h>
-
-/* Blocks of up to so many bytes in all are exchanged over the tree: measured on one host, where the
- * others have them in memory; and where it is asked for, whether it pays or not. */
-#define EXCHANGE_MAX 4096
-#define EXCHANGE_FORCED_MAX (1 << 20)
 
 static bool is_reduction(enum kind kind)
 {
@@ -34,8 +30,7 @@ static enum reason judge_exchange(const struct group *group, const struct call *
     } else if (operation->kind == KIND_BCAST) {
         operation->count = exchange_whole(group, call, block);
     }
-    uint64_t limit = config_is_forced(&job.config) ? EXCHANGE_FORCED_MAX : EXCHANGE_MAX;
-    return exchange_whole(group, call, block) <= limit ? REASON_TREE : REASON_EXCHANGE;
+    return REASON_TREE;
 }
 
 /* The verdict on type and operator, and how long the vector is, or a block of it. */
@@ -71,38 +66,12 @@ static uint64_t whole(const struct group *group, const struct operation *operati
     return has_blocks ? operation->bytes * group->size : operation->bytes;
 }
 
-static bool is_in(const trib_range *ranges, uint32_t count, uint64_t bytes)
+/* What one rank gives to one other, or the whole vector. */
+static uint64_t share(const struct group *group, const struct operation *operation)
 {
-    for (uint32_t at = 0; at < count; at++)
-        if (bytes >= ranges[at].from && bytes <= ranges[at].to)
-            return true;
-    return false;
-}
+    enum kind kind = operation->call.kind;
 
-/* The verdict of the manager's prediction. All members have it from the same ticket and ask it
- * about the same members, so it is equal on all of them. A bcast takes a reduce's way back. What is
- * not predicted goes through the tree where the ranks of one host have it in their memory. */
-static bool pays(const struct group *group, enum kind kind, uint64_t bytes)
-{
-    const trib_prediction *predicted = &group->prediction;
-
-    if (config_is_forced(&job.config))
-        return true;
-    if (exchange_is_one(kind) || kind == KIND_ALLGATHER || kind == KIND_REDUCE_SCATTER)
-        return predicted->in_memory != 0;
-    if (!predicted->known)
-        return true;
-    switch (kind) {
-    case KIND_ALLREDUCE:
-        return is_in(predicted->allreduce, predicted->allreduces, bytes);
-    case KIND_REDUCE:
-    case KIND_BCAST:
-        return is_in(predicted->reduce, predicted->reduces, bytes);
-    case KIND_BARRIER:
-        return predicted->barrier != 0;
-    default:
-        return false;
-    }
+    return kind == KIND_ALLTOALL || kind == KIND_REDUCE_SCATTERV ? operation->bytes / group->size : operation->bytes;
 }
 
 /* Whether a vector cannot be there. Elements of derived types may have addresses of their own, from
@@ -160,8 +129,9 @@ static enum reason judge(const struct group *group, const struct call *call, str
     }
     if (group->standing == REASON_DRY_RUN)
         return REASON_DRY_RUN;
-    if (!pays(group, call->kind, whole(group, operation)))
-        return REASON_PREDICTED_SLOWER;
+    enum reason worth = worth_of(group, call->kind, share(group, operation), whole(group, operation));
+    if (worth != REASON_TREE)
+        return worth;
     return is_wrong(group, call, operation->bytes) ? REASON_ARGUMENT : REASON_TREE;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Collectives in which ranks exchange blocks, in blocking and non-blocking form: lengths, roots,
- * MPI_IN_PLACE, datatypes with gaps, an operator that does not commute, arguments that do not count.
- * Every value is checked, and so is every gap.
+ * MPI_IN_PLACE, datatypes with gaps, an operator that does not commute, arguments that do not
+ * count. Every value is checked, and so is every gap.
  *
  * usage: exchanges [rounds = 30]
  */

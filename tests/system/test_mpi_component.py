@@ -244,7 +244,19 @@ class Hosts(test_mpi.Programs):
         with Fabric(shared_host=True) as fabric:
             _, _, report = self.good(Mpi(fabric, 4, PROGRAMS / "requests", "6", through="component", env={"TRIB_MPI": "on"}), 60)
             self.assertGreater(report["counters"]["operations_board"], 1000, report)
-            self.assertEqual(report["collectives"]["MPI_Ireduce"]["mpi"], {})
+            self.assertEqual(set(report["collectives"]["MPI_Ireduce"]["mpi"]), {"measured_slower"})
+
+
+    def test_only_what_is_faster_in_memory_goes_there(self):
+        with Fabric(shared_host=True) as fabric:
+            _, _, report = self.good(
+                Mpi(fabric, 4, PROGRAMS / "benchmarks", "65536", "1", "1", through="component", env={"TRIB_MPI": "on"}), 60)
+        for name in ("MPI_Allreduce", "MPI_Allgather", "MPI_Barrier"):
+            self.assertEqual(report["collectives"][name]["mpi"], {}, name)
+        for name in ("MPI_Bcast", "MPI_Gather", "MPI_Scatter", "MPI_Alltoall", "MPI_Allgatherv", "MPI_Scan", "MPI_Reduce_scatter"):
+            figures = report["collectives"][name]
+            self.assertGreater(figures["tree"], 0, name)
+            self.assertEqual(set(figures["mpi"]), {"measured_slower"}, name)
 
 
 if __name__ == "__main__":

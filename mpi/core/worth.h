@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether a call that the tree can do is faster there than by the MPI. All members of a group come
+ * to the same: nothing goes into it but lengths that MPI guarantees equal, what the manager
+ * predicted when it admitted the job, and what was measured (docs/mpi-collectives.md).
+ */
+#ifndef TRIB_MPI_WORTH_H
+#define TRIB_MPI_WORTH_H
+
+#include "collective.h"
+#include "group.h"
+
+#include <stdint.h>
+
+/* Returns REASON_TREE, or why the MPI is to do it. `share` is the bytes of the vector, or of what
+ * one rank gives to one other, and `whole` those that come to a rank in all. */
+enum reason worth_of(const struct group *group, enum kind kind, uint64_t share, uint64_t whole);
+
+#endif
