@@ -25,13 +25,13 @@ typedef struct ompi_communicator_t *communicator;
 typedef struct ompi_info_t *info;
 typedef mca_coll_base_module_t base;
 
-/* Whether the tree is to take the call, which is counted if not. Of a call that waits for others
- * anyway the tree is there, or refused, when this returns. */
+/* Whether the tree is to take the call, which is counted if not. Of a call that may wait for others
+ * the tree is there, or refused, when this returns. */
 static bool takes(struct module *m, const struct call *call, struct operation *operation)
 {
     enum reason reason = verdict_on(module_group(m), call, operation);
 
-    if (reason == REASON_TREE && !atomic_load(&m->is_settled)) {
+    if (reason == REASON_TREE ? !atomic_load(&m->is_settled) : requests_are_ahead(m)) {
         uint64_t begun = report_clock();
         requests_await_tree(m);
         report_tree_time(begun);
@@ -42,15 +42,17 @@ static bool takes(struct module *m, const struct call *call, struct operation *o
     return reason == REASON_TREE;
 }
 
-/* Whether the tree is to take a call that waits for nobody. */
-static bool may_take(struct module *m, const struct call *call)
+/* Whether a call that waits for nobody is to be a request of ours: if it goes through the tree, or
+ * comes after one that may yet be left to the MPI, which has to begin them in their order. */
+static bool is_ours(struct module *m, const struct call *call)
 {
     struct operation operation;
     enum reason reason = verdict_on(module_group(m), call, &operation);
 
-    if (reason != REASON_TREE)
-        report_operation(call->name, reason, 0);
-    return reason == REASON_TREE;
+    if (reason == REASON_TREE || (reason != REASON_ARGUMENT && requests_are_ahead(m)))
+        return true;
+    report_operation(call->name, reason, 0);
+    return false;
 }
 
 static int run(struct module *m, struct operation *operation)
@@ -77,16 +79,17 @@ static int run(struct module *m, struct operation *operation)
         struct module *m = (struct module *)module; \
         const struct call call = {.name = COLLECTIVE_MPI_I##lower, __VA_ARGS__}; \
 \
-        return may_take(m, &call) ? requests_begin(m, &call, request) : BEFORE(i##lower, arguments comm, request); \
+        return is_ours(m, &call) ? requests_begin(m, &call, request) : BEFORE(i##lower, arguments comm, request); \
     } \
 \
     static int lower##_init(parameters communicator comm, info hints, ompi_request_t **request, base *module) \
     { \
         struct module *m = (struct module *)module; \
+        struct operation operation; \
         const struct call call = {.name = COLLECTIVE_MPI_##Upper##_init, __VA_ARGS__}; \
 \
-        return may_take(m, &call) ? requests_make(m, &call, request) \
-                                  : BEFORE(lower##_init, arguments comm, hints, request); \
+        return takes(m, &call, &operation) ? requests_make(m, &call, request) \
+                                           : BEFORE(lower##_init, arguments comm, hints, request); \
     }
 
 TAKEN(allreduce, Allreduce, LIST(source sbuf, void *rbuf, int count, datatype type, operator op,),
@@ -132,7 +135,6 @@ int functions_begin_by_mpi(struct module *m, const struct call *c, ompi_request_
 {
     int count = (int)c->count, send_count = (int)c->send_count;
 
-    report_operation(c->name, REASON_NO_GROUP, 0);
     switch (c->kind) {
     case KIND_ALLREDUCE:
         return BEFORE(iallreduce, c->send, c->recv, count, c->datatype, c->op, m->comm, request);

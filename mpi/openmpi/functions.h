@@ -10,7 +10,7 @@
 /* Puts them into the module, instead of those that Open MPI had. */
 void functions_install(struct module *module);
 
-/* Lets the MPI begin what the tree was to do. */
+/* Lets the MPI begin a call of which there is a request. */
 int functions_begin_by_mpi(struct module *module, const struct call *call, ompi_request_t **request);
 
 #endif

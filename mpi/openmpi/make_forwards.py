@@ -14,6 +14,7 @@ HEAD = """\
 #include "forwards.h"
 
 #include "report.h"
+#include "requests.h"
 """
 
 FORWARD = """
@@ -22,6 +23,8 @@ static int {name}({parameters})
     struct module *m = (struct module *)module;
 
     report_operation(COLLECTIVE_{call}, REASON_NOT_TAKEN, 0);
+    if (requests_are_ahead(m))
+        requests_await_tree(m);
 {body}}}
 """
 

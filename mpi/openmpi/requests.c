@@ -4,6 +4,7 @@
 #include "functions.h"
 #include "job.h"
 #include "operation.h"
+#include "report.h"
 #include "verdict.h"
 
 /* op.h wants a header that Debian's package lacks. What is used here of it is this name. */
@@ -22,7 +23,7 @@ struct request {
     struct call call;
     struct operation operation;
     trib_request *in_tree;   /* NULL: not in the tree */
-    ompi_request_t *by_mpi;  /* where the communicator got no tree: what the MPI does instead */
+    ompi_request_t *by_mpi;  /* what the MPI does instead; both are NULL while those ahead wait */
     bool is_active, is_detached;
     struct request *next;    /* of the same module */
 };
@@ -102,13 +103,17 @@ static bool is_over(struct request *request, int *error)
     return true;
 }
 
-/* The communicator got no tree: what was to go through it is done by the MPI, in the same order on
- * all ranks. */
+/* What the tree does not take, or was to take and does not exist, is done by the MPI, in the same
+ * order on all ranks. */
 static void hand_over(struct request *request)
 {
+    struct operation operation;
+
     trib_request_free(request->in_tree);
     request->in_tree = NULL;
     operation_forget(&request->operation);
+    enum reason reason = verdict_on(module_group(request->module), &request->call, &operation);
+    report_operation(request->call.name, reason == REASON_TREE ? REASON_NO_GROUP : reason, 0);
     if (functions_begin_by_mpi(request->module, &request->call, &request->by_mpi) != OMPI_SUCCESS)
         job_end("the MPI cannot begin %s", collective_name(request->call.name));
 }
@@ -120,10 +125,11 @@ static void look_at_tree(struct module *module)
 
     if (!done)
         return;
-    module_settle(module, status);
-    if (status != TRIB_OK)
-        for (struct request *each = module->first; each != NULL; each = each->next)
+    /* Other threads go to the MPI as soon as they see that the tree is refused. */
+    for (struct request *each = module->first; each != NULL; each = each->next)
+        if (each->by_mpi == NULL && (each->in_tree == NULL || status != TRIB_OK))
             hand_over(each);
+    module_settle(module, status);
 }
 
 /* Looks at a module's requests in their order, until one is not over. Returns those that are. */
@@ -200,6 +206,16 @@ void requests_await_tree(struct module *module)
         opal_progress();
 }
 
+bool requests_are_ahead(struct module *module)
+{
+    if (atomic_load(&module->is_settled) || !job_usable())
+        return false;
+    pthread_mutex_lock(&lock);
+    bool are_ahead = !atomic_load(&module->is_settled) && module->first != NULL;
+    pthread_mutex_unlock(&lock);
+    return are_ahead;
+}
+
 /* Puts the request into the tree, if it is to go there and can. */
 static bool enter_tree(struct request *request)
 {
@@ -221,10 +237,12 @@ static bool enter_tree(struct request *request)
 
 static void start(struct request *request)
 {
-    OBJ_RETAIN(request->module->comm);
+    struct module *module = request->module;
+
+    OBJ_RETAIN(module->comm);
     request->is_active = true;
     pthread_mutex_lock(&lock);
-    if (!enter_tree(request))
+    if (!enter_tree(request) && (atomic_load(&module->is_settled) || module->first == NULL))
         hand_over(request);
     append(request);
     pthread_mutex_unlock(&lock);

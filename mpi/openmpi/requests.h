@@ -17,10 +17,14 @@ void requests_look_after(struct module *module);
 /* Waits until the module's tree is made or refused, while the MPI makes progress. */
 void requests_await_tree(struct module *module);
 
-/* Begins a call that goes through the tree. Returns what Open MPI's functions do. */
+/* Whether requests wait for a tree that may yet be refused. The MPI would then begin them. It tells
+ * calls that wait for nobody apart by their order, so it must not begin another one before. */
+bool requests_are_ahead(struct module *module);
+
+/* Begins a call that goes through the tree, or is not to be begun before those ahead. Returns what Open MPI's functions do. */
 int requests_begin(struct module *module, const struct call *call, ompi_request_t **request);
 
-/* Makes a persistent request for such a call, which begins when it is started. */
+/* Makes a persistent request for a call that goes through the tree, which is made. */
 int requests_make(struct module *module, const struct call *call, ompi_request_t **request);
 
 /* The module is gone, and with it what is left of its requests. */

@@ -119,6 +119,55 @@ static void persistent(int rounds)
         MPI_Request_free(&requests[i]);
 }
 
+/* Adds as MPI_SUM does, which the library cannot know. */
+static void add(void *in, void *inout, int *length, MPI_Datatype *type)
+{
+    (void)type;
+    for (int i = 0; i < *length; i++)
+        ((int *)inout)[i] += ((int *)in)[i];
+}
+
+/* Half of the ranks know whether a communicator has a tree when they begin what the tree takes, and
+ * what it does not take; the others do not yet. */
+static void known_to_some(int round)
+{
+    int one = 1, sum = 0, own_sum = 0, scanned = 0, given[64], taken[64], counts[64], offsets[64], found;
+    double patience = MPI_Wtime() + 0.03;
+    MPI_Request requests[4];
+    MPI_Comm comm;
+    MPI_Op own;
+
+    for (int r = 0; r < ranks; r++) {
+        given[r] = 100 * rank + r;
+        counts[r] = 1;
+        offsets[r] = r;
+    }
+    MPI_Op_create(add, 1, &own);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    while (rank % 2 == round % 2 && MPI_Wtime() < patience)
+        MPI_Iprobe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+    if (round % 4 < 2) {
+        MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm, &requests[0]);
+        MPI_Iallreduce(&one, &own_sum, 1, MPI_INT, own, comm, &requests[1]);
+        MPI_Ialltoallv(given, counts, offsets, MPI_INT, taken, counts, offsets, MPI_INT, comm, &requests[2]);
+        MPI_Ibarrier(comm, &requests[3]);
+        MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+        CHECK(sum == ranks && own_sum == ranks, "sums %d, %d", sum, own_sum);
+        for (int r = 0; r < ranks; r++)
+            CHECK(taken[r] == 100 * r + rank, "block %d is %d", r, taken[r]);
+    } else {
+        PERSISTENT(Scan)(&one, &scanned, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &requests[0]);
+        for (one = 1; one < 4; one++) {
+            MPI_Start(&requests[0]);
+            MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+            CHECK(scanned == one * (rank + 1), "scan %d", scanned);
+        }
+        MPI_Request_free(&requests[0]);
+    }
+    MPI_Comm_free(&comm);
+    MPI_Op_free(&own);
+}
+
 /* Open MPI may finish making these in another order on another rank. */
 static void made_at_once(void)
 {
@@ -157,6 +206,7 @@ int main(int argc, char **argv)
     for (int round = 0; round < rounds; round++) {
         many_at_once(MPI_COMM_WORLD, round);
         freed_meanwhile(round);
+        known_to_some(round);
     }
     persistent(rounds);
     made_at_once();
