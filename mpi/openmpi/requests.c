@@ -15,9 +15,11 @@ typedef struct ompi_op_t ompi_op_t;
 #include "opal/runtime/opal_progress.h"
 
 #include <pthread.h>
+#include <string.h>
 
 struct request {
-    /* Open MPI holds the types and the operator of the call in it, which the program may free. */
+    /* Of calls that wait for nobody Open MPI holds types and operator in it, which the program may
+     * free. */
     ompi_coll_base_nbc_request_t super;
     struct module *module;
     struct call call;
@@ -25,6 +27,7 @@ struct request {
     trib_request *in_tree;   /* NULL: not in the tree */
     ompi_request_t *by_mpi;  /* what the MPI does instead; both are NULL while those ahead wait */
     bool is_active, is_detached;
+    opal_object_t *held[4];  /* by a persistent request: NULL, or what the program may free */
     struct request *next;    /* of the same module */
 };
 
@@ -155,8 +158,29 @@ static struct request *look_at(struct module *module)
     return over;
 }
 
+/* Holds what a persistent request is started with, as far as it counts on this rank. Open MPI 4.1
+ * does that for its own requests while they are under way only. */
+static void hold(struct request *request)
+{
+    const struct call *call = &request->call;
+    bool is_root = call->root == ompi_comm_rank(request->module->comm);
+    bool gives = call->send != MPI_IN_PLACE && (call->kind != KIND_SCATTER || is_root);
+    bool takes = call->recv != MPI_IN_PLACE && (call->kind != KIND_GATHER || is_root);
+
+    request->held[0] = (opal_object_t *)request->module->comm;
+    request->held[1] = (opal_object_t *)call->op;
+    request->held[2] = gives ? (opal_object_t *)call->send_type : NULL;
+    request->held[3] = takes ? (opal_object_t *)call->datatype : NULL;
+    for (int i = 0; i < 4; i++)
+        if (request->held[i] != NULL)
+            OBJ_RETAIN(request->held[i]);
+}
+
 static void release(struct request *request)
 {
+    for (int i = 0; i < 4; i++)
+        if (request->held[i] != NULL)
+            OBJ_RELEASE(request->held[i]);
     OMPI_REQUEST_FINI(&request->super.super);
     OBJ_RELEASE(request);
 }
@@ -291,6 +315,7 @@ static void construct(struct request *request)
     request->in_tree = NULL;
     request->by_mpi = NULL;
     request->is_active = request->is_detached = false;
+    memset(request->held, 0, sizeof request->held);
     request->next = NULL;
 }
 
@@ -322,7 +347,10 @@ int requests_begin(struct module *module, const struct call *call, ompi_request_
 
 int requests_make(struct module *module, const struct call *call, ompi_request_t **handle)
 {
-    *handle = &new_request(module, call, true)->super.super;
+    struct request *request = new_request(module, call, true);
+
+    hold(request);
+    *handle = &request->super.super;
     return OMPI_SUCCESS;
 }
 

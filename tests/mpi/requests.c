@@ -127,6 +127,43 @@ static void add(void *in, void *inout, int *length, MPI_Datatype *type)
         ((int *)inout)[i] += ((int *)in)[i];
 }
 
+/* A persistent request is started with a type, an operator and a communicator that the program has
+ * freed since. Open MPI 4.1 itself ends with a broken address then. */
+static void freed_before_the_start(void)
+{
+    int mine[4] = {rank, -1, rank + 1, -1}, all[2 * 64], sums[2] = {-1, -1};
+    MPI_Datatype every_second;
+    MPI_Request requests[2];
+    MPI_Comm comm;
+    MPI_Op own;
+    void *others[64];
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Type_vector(2, 1, 2, MPI_INT, &every_second);
+    MPI_Type_commit(&every_second);
+    MPI_Op_create(add, 1, &own);
+    PERSISTENT(Gather)(mine, 1, every_second, all, 2, rank == 0 ? MPI_INT : MPI_DATATYPE_NULL, 0, comm, MPI_INFO_NULL, &requests[0]);
+    PERSISTENT(Scan)(mine, sums, 1, MPI_INT, own, comm, MPI_INFO_NULL, &requests[1]);
+    MPI_Type_free(&every_second);
+    MPI_Op_free(&own);
+    MPI_Comm_free(&comm);
+    for (int i = 0; i < 64; i++) {
+        others[i] = malloc(64 + 32 * (size_t)i); /* where the three have been */
+        memset(others[i], 0xa5, 64 + 32 * (size_t)i);
+    }
+    for (int times = 0; times < 2; times++) {
+        MPI_Startall(2, requests);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        for (int r = 0; rank == 0 && r < ranks; r++)
+            CHECK(all[2 * r] == r && all[2 * r + 1] == r + 1, "block %d: %d, %d", r, all[2 * r], all[2 * r + 1]);
+        CHECK(sums[0] == rank * (rank + 1) / 2, "scan %d", sums[0]);
+    }
+    MPI_Request_free(&requests[0]);
+    MPI_Request_free(&requests[1]);
+    for (int i = 0; i < 64; i++)
+        free(others[i]);
+}
+
 /* Half of the ranks know whether a communicator has a tree when they begin what the tree takes, and
  * what it does not take; the others do not yet. */
 static void known_to_some(int round)
@@ -207,6 +244,8 @@ int main(int argc, char **argv)
         many_at_once(MPI_COMM_WORLD, round);
         freed_meanwhile(round);
         known_to_some(round);
+        if (frees_early)
+            freed_before_the_start();
     }
     persistent(rounds);
     made_at_once();
