@@ -6,9 +6,9 @@
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/group/group.h"
 #include "ompi/runtime/mpiruntime.h"
+#include "opal/datatype/opal_convertor.h"
 #include "opal/runtime/opal_progress.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 /* Calls the function that Open MPI has for MPI_COMM_WORLD without us. */
@@ -85,34 +85,43 @@ void runtime_reduce(const void *in, void *inout, size_t count, MPI_Datatype data
     PMPI_Reduce_local(in, inout, (int)count, datatype, op);
 }
 
-/* How many elements one call copies, which counts bytes in 32 bits. */
-static size_t share(size_t bytes)
-{
-    return bytes == 0 ? INT_MAX : bytes < INT_MAX / 2 ? INT_MAX / 2 / bytes : 1;
-}
-
+/* An element may have more bytes than a program can count in an int. */
 void runtime_pack(const void *from, size_t count, MPI_Datatype datatype, void *bytes)
 {
     size_t size, distance;
+    opal_convertor_t convertor;
 
+    if (count == 0)
+        return;
     runtime_extent(datatype, &size, &distance);
-    for (size_t done = 0, now; done < count; done += now) {
-        now = count - done < share(size) ? count - done : share(size);
-        ompi_datatype_sndrcv((const char *)from + done * distance, (int32_t)now, datatype, (char *)bytes + done * size,
-                             (int32_t)(now * size), MPI_PACKED);
+    OBJ_CONSTRUCT(&convertor, opal_convertor_t);
+    opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &datatype->super, count, from, 0, &convertor);
+    for (size_t done = 0, now = 1; done < count * size && now > 0; done += now) {
+        struct iovec piece = {(char *)bytes + done, count * size - done};
+        uint32_t pieces = 1;
+        now = piece.iov_len;
+        opal_convertor_pack(&convertor, &piece, &pieces, &now);
     }
+    OBJ_DESTRUCT(&convertor);
 }
 
 void runtime_unpack(const void *bytes, size_t count, MPI_Datatype datatype, void *to)
 {
     size_t size, distance;
+    opal_convertor_t convertor;
 
+    if (count == 0)
+        return;
     runtime_extent(datatype, &size, &distance);
-    for (size_t done = 0, now; done < count; done += now) {
-        now = count - done < share(size) ? count - done : share(size);
-        ompi_datatype_sndrcv((const char *)bytes + done * size, (int32_t)(now * size), MPI_PACKED,
-                             (char *)to + done * distance, (int32_t)now, datatype);
+    OBJ_CONSTRUCT(&convertor, opal_convertor_t);
+    opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &datatype->super, count, to, 0, &convertor);
+    for (size_t done = 0, now = 1; done < count * size && now > 0; done += now) {
+        struct iovec piece = {(char *)(uintptr_t)bytes + done, count * size - done};
+        uint32_t pieces = 1;
+        now = piece.iov_len;
+        opal_convertor_unpack(&convertor, &piece, &pieces, &now);
     }
+    OBJ_DESTRUCT(&convertor);
 }
 
 _Noreturn void runtime_end(void)
