@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-const struct group *group_without_tree(enum reason reason)
+struct group *group_without_tree(enum reason reason)
 {
     static struct group all[REASONS];
 
@@ -82,9 +82,17 @@ void group_free(struct group *group)
     free(group);
 }
 
-enum reason group_dry_prospect(MPI_Comm comm)
+struct group *group_dry(MPI_Comm comm)
 {
-    return runtime_size(comm) > 1 && members_are_in(comm, job.world) ? REASON_DRY_RUN : REASON_NO_GROUP;
+    if (runtime_size(comm) < 2 || !members_are_in(comm, job.world))
+        return group_without_tree(REASON_NO_GROUP);
+    struct group *group = calloc(1, sizeof *group);
+    if (group == NULL)
+        return group_without_tree(REASON_NO_GROUP);
+    group->standing = REASON_DRY_RUN;
+    group->rank = (uint32_t)runtime_rank(comm);
+    group->size = (uint32_t)runtime_size(comm);
+    return group;
 }
 
 void group_tell_one_host(void)

@@ -14,7 +14,7 @@
 
 struct group {
     enum reason standing; /* REASON_TREE, or why the communicator has no tree; then nothing else is
-                           * set */
+                           * set, but rank and size for REASON_DRY_RUN */
     trib_group *tree;
     trib_request *creation;     /* NULL once its end is known */
     trib_prediction prediction; /* for which operations the tree pays; equal on all members */
@@ -22,14 +22,15 @@ struct group {
 };
 
 /* What all communicators that stay with the MPI for this reason share. Never freed. */
-const struct group *group_without_tree(enum reason reason);
+struct group *group_without_tree(enum reason reason);
 
 /* Why comm is to have no tree, before anything is made; REASON_TREE if it is to have one. There is
  * a job. The call is local, and all members come to the same, except that one may lack memory. */
 enum reason group_prospect(MPI_Comm comm);
 
-/* The same for a program without a job, which asks what would be: REASON_DRY_RUN for a tree. */
-enum reason group_dry_prospect(MPI_Comm comm);
+/* For a program without a job, which asks what would be: a group of comm's ranks with the standing
+ * REASON_DRY_RUN, which is its caller's to free, or what those without a tree share. */
+struct group *group_dry(MPI_Comm comm);
 
 /* Says on stderr, on rank 0, that all ranks are on one host, and what to do. */
 void group_tell_one_host(void);
@@ -43,7 +44,7 @@ struct group *group_begin(MPI_Comm comm, uint64_t tag, const char *name, int *st
  * why there is none, which is the same on all members unless this rank's time is up. */
 int group_await(struct group *group, int timeout_ms);
 
-/* Leaves the tree. NULL is allowed. */
+/* Leaves the tree, if there is one. NULL is allowed. */
 void group_free(struct group *group);
 
 /* Says on stderr, once in the program, why a communicator has no tree. status is this rank's own,

@@ -67,10 +67,14 @@ static int enable(mca_coll_base_module_t *base, struct ompi_communicator_t *comm
     module->is_enabled = true;
     if (comm == &ompi_mpi_comm_world.comm)
         join(module);
-    if (job_usable())
+    if (job_usable()) {
         make_tree(module);
-    else
-        leave_to_mpi(module, job_is_weighed() ? group_dry_prospect(comm) : REASON_NO_JOB);
+    } else if (job_is_weighed()) {
+        atomic_store(&module->group, group_dry(comm));
+        atomic_store(&module->is_settled, true);
+    } else {
+        leave_to_mpi(module, REASON_NO_JOB);
+    }
     return OMPI_SUCCESS;
 }
 
@@ -108,6 +112,8 @@ static void destruct(struct module *module)
             report_group(GROUP_FREED);
         leaving_free(module->own);
     }
+    if (atomic_load(&module->group)->standing == REASON_DRY_RUN)
+        group_free((struct group *)(uintptr_t)atomic_load(&module->group));
     if (module == module_of_world)
         module_of_world = NULL;
 }

@@ -104,9 +104,9 @@ const struct group *groups_find(MPI_Comm comm)
         return group;
     if (job_usable())
         return group_without_tree(REASON_NO_GROUP);
-    enum reason reason = is_inter(comm) ? REASON_NO_GROUP : group_dry_prospect(comm);
-    leave_to_mpi(comm, reason);
-    return group_without_tree(reason);
+    group = is_inter(comm) ? group_without_tree(REASON_NO_GROUP) : group_dry(comm);
+    PMPI_Comm_set_attr(comm, keyval, (void *)(uintptr_t)group);
+    return group;
 }
 
 static int deleted(MPI_Comm comm, int key, void *attribute, void *extra)
@@ -119,6 +119,8 @@ static int deleted(MPI_Comm comm, int key, void *attribute, void *extra)
     if (group->standing == REASON_TREE && job_usable()) {
         group_free(group);
         report_group(GROUP_FREED);
+    } else if (group->standing == REASON_DRY_RUN) {
+        group_free(group);
     }
     return MPI_SUCCESS;
 }

@@ -70,6 +70,13 @@ class Component(test_mpi.Programs):
                     if through == "component":
                         self.assertGreater(self.tree(report, f"MPI_I{name.lower()}"), 0, name)
 
+    def test_a_dry_run_weighs_exchanges_as_a_run_would(self):
+        with Fabric() as fabric:
+            for through in ("component", "preload"):
+                _, _, report = self.good(Mpi(fabric, 4, PROGRAMS / "exchanges", "6", env={"TRIB_MPI": "report"}, through=through), 60)
+                for name in ("Gather", "Scatter", "Alltoall", "Allgatherv", "Reduce_scatter", "Scan", "Exscan"):
+                    self.assertEqual(set(report["collectives"][f"MPI_{name}"]["mpi"]), {"dry_run"}, name)
+
     def test_requests_in_any_order(self):
         with Fabric() as fabric:
             _, _, report = self.run_one(fabric, 4, PROGRAMS / "requests", "20", "hard")
