@@ -21,7 +21,8 @@ void requests_await_tree(struct module *module);
  * calls that wait for nobody apart by their order, so it must not begin another one before. */
 bool requests_are_ahead(struct module *module);
 
-/* Begins a call that goes through the tree, or is not to be begun before those ahead. Returns what Open MPI's functions do. */
+/* Begins a call that goes through the tree, or is not to be begun before those ahead. Returns what
+ * Open MPI's functions do. */
 int requests_begin(struct module *module, const struct call *call, ompi_request_t **request);
 
 /* Makes a persistent request for a call that goes through the tree, which is made. */
