@@ -267,7 +267,8 @@ class Abis(unittest.TestCase):
                              "Reduce_scatter_block": 4, "Barrier": 8}
                     for call, count in calls.items():
                         self.assertEqual(self.figures(report, call), (count, {}), said)
-                    self.assertEqual(report["groups"], {"made": 12, "refused": 0, "freed": 8}, said)
+                    groups = {event: count for event, count in report["groups"].items() if event != "seconds"}
+                    self.assertEqual(groups, {"made": 12, "refused": 0, "freed": 8}, said)
             said, report = self.run_program(fabric, mpi, 4, SCRATCH / "fortran_collectives_USE_MPI_F08", env={"TRIB_MPI": "off"})
             self.assertIn("all right", said)
             self.assertEqual(self.figures(report, "Bcast"), (0, {"no_job": 12}), said)
