@@ -112,7 +112,7 @@ static void destruct(struct module *module)
             report_group(GROUP_FREED);
         leaving_free(module->own);
     }
-    if (atomic_load(&module->group)->standing == REASON_DRY_RUN)
+    if (module->own == NULL && atomic_load(&module->group)->standing == REASON_DRY_RUN)
         group_free((struct group *)(uintptr_t)atomic_load(&module->group));
     if (module == module_of_world)
         module_of_world = NULL;
