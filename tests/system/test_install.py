@@ -77,7 +77,7 @@ class Installed(unittest.TestCase):
             program = ("/usr/bin/python3", "-c", "from mpi4py import MPI; print(MPI.COMM_WORLD.allreduce(1))")
             done = home.run("mpirun", "--oversubscribe", "-np", "2", *program, TRIB_MANAGER=fabric.manager, TRIB_MPI="force",
                             TRIB_MPI_REPORT="1", **env, **root)
-            self.assertEqual((done.returncode, done.stdout), (0, "2\n2\n"), done.stderr)
+            self.assertEqual((done.returncode, done.stdout.count("2")), (0, 2), done.stderr)
             self.assertRegex(done.stderr, r"trees of communicators: [1-9]")
 
     @unittest.skipUnless(is_there("mpicc.openmpi"), "there is no Open MPI to build a peer for")
