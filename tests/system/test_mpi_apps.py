@@ -12,8 +12,8 @@ import unittest
 from harness import BUILD, PYTHON, ROOT, Fabric
 
 LATE = 0.5
-#: The last rank comes late to a barrier, which the tree may take, and to an alltoallv, which it does
-#: not take, and to a barrier on a communicator whose tree is only being made then.
+#: The last rank comes late to a barrier, which the tree may take, and to an alltoallv, which it
+#: does not; then a tree is made.
 PROGRAM = f"""
 import time
 from mpi4py import MPI
