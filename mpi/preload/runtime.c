@@ -114,7 +114,7 @@ void runtime_reduce(const void *in, void *inout, size_t count, MPI_Datatype data
 /* How many elements are packed by one call, which counts bytes in an int. */
 static size_t share(size_t bytes)
 {
-    return bytes == 0 ? INT_MAX : bytes < INT_MAX / 2 ? INT_MAX / 2 / bytes : 1;
+    return bytes == 0 ? INT_MAX : INT_MAX / bytes;
 }
 
 /* MPICH's packing takes MPI_BOTTOM for a mistake. Elements there are seen from another address. */
@@ -156,11 +156,42 @@ static void unpack(const void *bytes, int room, void *to, int count, MPI_Datatyp
     PMPI_Type_free(&seen);
 }
 
+/* A type of so many bytes, more than an int counts. */
+static MPI_Datatype long_bytes(size_t bytes)
+{
+    const int chunk = 1 << 20;
+    int counts[2] = {(int)(bytes / (size_t)chunk), (int)(bytes % (size_t)chunk)};
+    MPI_Aint offsets[2] = {0, (MPI_Aint)(bytes - bytes % (size_t)chunk)};
+    MPI_Datatype types[2] = {MPI_DATATYPE_NULL, MPI_BYTE}, result;
+
+    PMPI_Type_contiguous(chunk, MPI_BYTE, &types[0]);
+    PMPI_Type_create_struct(2, counts, offsets, types, &result);
+    PMPI_Type_commit(&result);
+    PMPI_Type_free(&types[0]);
+    return result;
+}
+
+/* Copies elements that are too long for MPI_Pack, each as a message to this rank on a communicator
+ * that has no other. */
+static void copy_long(const char *from, MPI_Datatype from_type, size_t from_step, char *to, MPI_Datatype to_type, size_t to_step,
+                      size_t count)
+{
+    for (size_t done = 0; done < count; done++)
+        PMPI_Sendrecv(from + done * from_step, 1, from_type, job.rank, 0, to + done * to_step, 1, to_type, job.rank, 0, job.world,
+                      MPI_STATUS_IGNORE);
+}
+
 void runtime_pack(const void *from, size_t count, MPI_Datatype datatype, void *bytes)
 {
     size_t size, distance;
 
     runtime_extent(datatype, &size, &distance);
+    if (size > INT_MAX) {
+        MPI_Datatype plain = long_bytes(size);
+        copy_long(from, datatype, distance, bytes, plain, size, count);
+        PMPI_Type_free(&plain);
+        return;
+    }
     for (size_t done = 0, now; done < count; done += now) {
         now = count - done < share(size) ? count - done : share(size);
         pack((const char *)from + done * distance, (int)now, datatype, (char *)bytes + done * size, (int)(now * size));
@@ -172,6 +203,12 @@ void runtime_unpack(const void *bytes, size_t count, MPI_Datatype datatype, void
     size_t size, distance;
 
     runtime_extent(datatype, &size, &distance);
+    if (size > INT_MAX) {
+        MPI_Datatype plain = long_bytes(size);
+        copy_long(bytes, plain, size, to, datatype, distance, count);
+        PMPI_Type_free(&plain);
+        return;
+    }
     for (size_t done = 0, now; done < count; done += now) {
         now = count - done < share(size) ? count - done : share(size);
         unpack((const char *)bytes + done * size, (int)(now * size), (char *)to + done * distance, (int)now, datatype);
