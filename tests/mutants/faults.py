@@ -661,7 +661,7 @@ FAULTS = [
     ),
     Fault(
         "a rank leaves before it has sent again what others need",
-        [Edit(LEAF_GROUP, "if is_due && self.datagrams.is_idle() && self.streams.is_idle() {", "if is_due {")],
+        [Edit(LEAF_GROUP, "if self.datagrams.is_idle() && self.streams.is_idle() {", "if true {")],
     ),
     # Agreement.
     Fault(
@@ -786,6 +786,21 @@ FAULTS = [
     Fault(
         "a rank that frees a group asks no more for what is undecided",
         [Edit(LEAF_LLT, "        if self.is_idle() {\n            self.deadline = Nanos::NEVER;\n        }\n        names\n", "        if self.operations.is_empty() {\n            self.deadline = Nanos::NEVER;\n        }\n        names\n")],
+        tests="replay::",
+    ),
+    Fault(
+        "a rank that gives up a datagram waits for others on the stream",
+        [Edit(LEAF_GROUP, "(self.datagrams.holds_others_up() || self.streams.holds_others_up())", "self.streams.holds_others_up()")],
+        tests="replay::",
+    ),
+    Fault(
+        "a rank that gives up a segment waits for others by datagram",
+        [Edit(LEAF_GROUP, "(self.datagrams.holds_others_up() || self.streams.holds_others_up())", "self.datagrams.holds_others_up()")],
+        tests="replay::",
+    ),
+    Fault(
+        "a rank fails a group for what it has never sent",
+        [Edit(LEAF_SAT, "self.gave_up_sent |= operation.base < self.unsent;", "self.gave_up_sent = true;")],
         tests="replay::",
     ),
     Fault(

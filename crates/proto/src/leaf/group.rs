@@ -180,13 +180,25 @@ impl Group {
 
     /// Tells the node that the program has freed the group, if all that others need of this rank in
     /// this epoch has been given.
+    ///
+    /// Under `strict` this rank may hold back others on one path while it waits for them on the
+    /// other one. Two such ranks would wait for each other, and neither would leave. So it tells
+    /// the group's root, which decides.
     pub(super) fn say_left(&mut self, edge: &Edge, out: &mut impl LeafOutput) {
         let is_due = self.state == State::Left && self.name.is_some() && !self.said_left;
-        if is_due && self.datagrams.is_idle() && self.streams.is_idle() {
+        if !is_due {
+            return;
+        }
+        if self.datagrams.is_idle() && self.streams.is_idle() {
             self.said_left = true;
             // The time has come for all that is left to be said.
             self.tell_marks(edge, Nanos::NEVER, out);
             out.transmit(Path::Stream, &self.header(edge, Kind::Leave), Payload::None);
+        } else if edge.config.strict
+            && !self.reported
+            && (self.datagrams.holds_others_up() || self.streams.holds_others_up())
+        {
+            self.give_up(edge, Reason::MemberLeft, out);
         }
     }
 

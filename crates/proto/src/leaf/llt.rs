@@ -49,6 +49,8 @@ pub(super) struct Datagrams {
     heard: Delivered,
     /// Operations that are over.
     kept: Kept,
+    /// Whether something was given up of which this rank had sent a fragment.
+    gave_up_sent: bool,
     /// What every member holds, and what this rank tells of that when nothing else does.
     pub(super) tidings: Tidings,
     deadline: Nanos,
@@ -74,6 +76,7 @@ impl Datagrams {
             had: Delivered::default(),
             heard: Delivered::default(),
             kept: Kept::new(config),
+            gave_up_sent: false,
             tidings: Tidings::new(Path::Datagram, config),
             deadline: Nanos::NEVER,
             pause: Nanos(0),
@@ -101,6 +104,12 @@ impl Datagrams {
     /// Whether an operation waits for nothing but the word that every rank has its results.
     pub(super) fn is_undecided(&self) -> bool {
         self.kept.undecided() > 0
+    }
+
+    /// Whether this rank waits for nothing here, and others may wait for ever for the word that it
+    /// holds a result, too: it has given that up, and they can have it.
+    pub(super) fn holds_others_up(&self) -> bool {
+        self.gave_up_sent && self.is_idle()
     }
 
     pub(super) fn deadline(&self) -> Nanos {
@@ -138,6 +147,8 @@ impl Datagrams {
         self.operations = stay;
         self.next = self.operations.back().map_or(self.sent, |last| last.end().max(self.sent));
         let mut names = self.kept.abandon(below);
+        let unsent = self.sent.max(self.fresh);
+        self.gave_up_sent |= !names.is_empty() || given_up.iter().any(|operation| operation.base < unsent);
         names.extend(given_up.iter().map(|operation| operation.id));
         if !self.strict && !names.is_empty() {
             self.had = Delivered::below(MARK_MAX);

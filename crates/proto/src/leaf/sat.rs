@@ -64,6 +64,8 @@ pub(super) struct Streams {
     had: u64,
     /// Operations that are over.
     kept: Kept,
+    /// Whether something was given up of which this rank had sent a segment.
+    gave_up_sent: bool,
     /// Segments below this number may be sent.
     credit: u64,
     /// What every member holds, and what this rank tells of that when nothing else does.
@@ -93,6 +95,7 @@ impl Streams {
             got: 0,
             had: 0,
             kept: Kept::new(config),
+            gave_up_sent: false,
             credit: u64::from(limits.staging),
             tidings: Tidings::new(Path::Stream, config),
             phase: Phase::Idle,
@@ -128,6 +131,11 @@ impl Streams {
         self.kept.undecided() > 0
     }
 
+    /// Whether others may wait for ever for this rank. See `Datagrams::holds_others_up`.
+    pub(super) fn holds_others_up(&self) -> bool {
+        self.gave_up_sent && self.is_idle()
+    }
+
     /// The group is over, and every member has the results below `mark`: this is the last word.
     pub(super) fn conclude(&mut self, group: GroupId, mark: u64, out: &mut impl LeafOutput) {
         let mark = mark.min(self.low());
@@ -141,8 +149,12 @@ impl Streams {
     pub(super) fn abandon(&mut self, below: u64) -> Vec<OpId> {
         let mut given_up = self.kept.abandon(below);
         let stays = |operation: &Operation| operation.over || operation.end() <= below;
+        self.gave_up_sent |= !given_up.is_empty();
         for operations in [&mut self.active, &mut self.waiting] {
-            given_up.extend(operations.iter().filter(|operation| !stays(operation)).map(|operation| operation.id));
+            for operation in operations.iter().filter(|operation| !stays(operation)) {
+                self.gave_up_sent |= operation.base < self.unsent;
+                given_up.push(operation.id);
+            }
             operations.retain(stays);
         }
         if !self.strict && !given_up.is_empty() {

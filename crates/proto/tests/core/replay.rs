@@ -2,13 +2,14 @@
 
 use trib_messages::policy::Recovery;
 use trib_proto::leaf::{GroupId, OpId, Post};
-use trib_proto::{Nanos, Path};
+use trib_proto::{Limits, Nanos, Path};
 use trib_wire::body::Held;
+use trib_wire::header::FLAG_STREAM;
 use trib_wire::{
     Body, ChildIndex, Collective, Epoch, Fault, GroupKey, Header, JobId, Kind, Marks, NodeId, Rank, RankList, Reason,
 };
 
-use super::parts::{EPOCH, Frame, Leaf, RANKS, create, leaf, limits, signature};
+use super::parts::{EPOCH, Frame, Leaf, RANKS, create, leaf, limits, signature, vector};
 
 fn ms(ms: u64) -> Nanos {
     Nanos::from_millis(ms)
@@ -341,6 +342,81 @@ fn that_the_node_lacks_what_was_given_up_is_no_fault_of_the_way() {
     }
     let is_fault = |frame: &Frame| frame.header.kind == Kind::GroupError;
     assert!(leaf.core.next_deadline() > ms(15_000) && !leaf.memory.sent.iter().any(is_fault));
+}
+
+/// A rank of a strict job that has sent a barrier, which goes by datagram, and an allreduce of two
+/// segments; of the latter nothing if it does not have the lock. Returns their names and frames.
+fn posted_on_both_paths(has_the_lock: bool) -> (Leaf, GroupId, [OpId; 2], Vec<Header>) {
+    let limits = Limits { stream_threshold: 17, ..limits(1, 0) };
+    let mut leaf = leaf(0, limits, Recovery::Strict);
+    leaf.core.on_link_up(ms(0), EPOCH, &mut leaf.memory);
+    let group = create(&mut leaf.core, RankList::world(RANKS), 0, &mut leaf.memory);
+    make(&mut leaf, ms(0), EPOCH);
+    let ids = [signature(Collective::Barrier, 0, 0), signature(Collective::Allreduce, 32, 0)].map(|signature| {
+        let post = Post { id: leaf.core.next_op(), number: None, signature };
+        leaf.memory.inputs.insert(post.id, vector(0, signature.count, 0));
+        leaf.core.post(ms(0), group, &post, &mut leaf.memory).expect("the group is there");
+        post.id
+    });
+    if has_the_lock {
+        grant(&mut leaf, EPOCH);
+    }
+    let sent = leaf.memory.sent.drain(..).map(|frame| frame.header);
+    let sent = sent.filter(|header| header.kind == Kind::Contribution).collect();
+    (leaf, group, ids, sent)
+}
+
+/// The node gives the group the lock for the first time in this epoch.
+fn grant(leaf: &mut Leaf, epoch: Epoch) {
+    let header = Header { seq: 1, flags: FLAG_STREAM, ..from_node(Kind::Grant, epoch) };
+    leaf.core.on_frame(ms(0), Path::Stream, &header, Body::None, &mut leaf.memory);
+}
+
+/// Which of the frames sent since the last call say that something ends.
+fn ends_said(leaf: &mut Leaf) -> Vec<Kind> {
+    let kinds = leaf.memory.sent.drain(..).map(|frame| frame.header.kind);
+    kinds.filter(|kind| [Kind::Leave, Kind::GroupError].contains(kind)).collect()
+}
+
+#[test]
+fn who_gives_up_on_one_path_what_it_has_sent_says_so_though_it_waits_on_the_other() {
+    for gives_up_the_barrier in [false, true] {
+        let (mut leaf, group, [barrier, streamed], sent) = posted_on_both_paths(true);
+        let (held, given_up) = if gives_up_the_barrier { (streamed, barrier) } else { (barrier, streamed) };
+        for contribution in sent.iter().filter(|header| header.is_stream() == gives_up_the_barrier) {
+            let path = if contribution.is_stream() { Path::Stream } else { Path::Datagram };
+            leaf.memory.incoming = vector(0, u64::from(contribution.payload_len), 0);
+            let result = Header { kind: Kind::Result, ..*contribution };
+            leaf.core.on_frame(ms(1), path, &result, Body::None, &mut leaf.memory);
+        }
+        leaf.core.free_group(ms(2), group, &mut leaf.memory);
+        assert!(leaf.memory.done[&given_up].is_err() && !leaf.memory.done.contains_key(&held));
+        assert_eq!(ends_said(&mut leaf), [Kind::GroupError], "another may wait for it on each path");
+        leaf.core.on_timer(ms(900), &mut leaf.memory);
+        assert_eq!(ends_said(&mut leaf), [], "it is said once");
+        // The node dies before the answer comes.
+        let next = Epoch(EPOCH.0 + 1);
+        leaf.core.on_link_down(&mut leaf.memory);
+        leaf.core.on_link_up(ms(901), next, &mut leaf.memory);
+        make(&mut leaf, ms(902), next);
+        assert_eq!(ends_said(&mut leaf), [Kind::GroupError], "the new root does not know");
+        let last = from_node(Kind::GroupError, next);
+        leaf.core.on_frame(ms(903), Path::Stream, &last, Body::GroupError(dead()), &mut leaf.memory);
+        assert_eq!((leaf.memory.done[&held].is_err(), ends_said(&mut leaf)), (true, vec![Kind::Leave]));
+    }
+}
+
+#[test]
+fn who_gives_up_what_it_has_not_sent_waits_for_what_is_undecided() {
+    let (mut leaf, group, [barrier, _], sent) = posted_on_both_paths(false);
+    let result = Header { kind: Kind::Result, ..sent[0] };
+    leaf.core.on_frame(ms(1), Path::Datagram, &result, Body::None, &mut leaf.memory);
+    leaf.core.free_group(ms(2), group, &mut leaf.memory);
+    assert_eq!(ends_said(&mut leaf), [], "nobody can have the result of the other");
+    let mark = Header { mark: 1, ..from_node(Kind::Mark, EPOCH) };
+    leaf.core.on_frame(ms(3), Path::Stream, &mark, Body::None, &mut leaf.memory);
+    assert_eq!(leaf.memory.done[&barrier], Ok(0..0));
+    assert_eq!(ends_said(&mut leaf), [Kind::Leave]);
 }
 
 /// Which frames about groups were sent since the last call, and what joins say of the program.
