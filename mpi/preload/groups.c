@@ -73,6 +73,10 @@ void groups_make(MPI_Comm comm)
     enum reason prospect = group_prospect(comm);
     if (prospect == REASON_NO_GROUP)
         return; /* members of another MPI_COMM_WORLD expect no message: they may not use this library */
+    if (prospect == REASON_FEW) {
+        leave_to_mpi(comm, prospect);
+        return;
+    }
     /* A member that has no memory left does not know that the others share some. */
     bool on_one_host = !config_is_forced(&job.config) && members_share_host(comm, job.world);
     if (on_one_host && runtime_least(comm, prospect == REASON_TREE) == 0) {
