@@ -69,6 +69,38 @@ static uint64_t number(const struct setting *setting)
     return setting->fallback;
 }
 
+bool config_read_number(const char *variable, uint64_t *number)
+{
+    const struct setting whole = {variable, 0, UINT64_MAX, false};
+    const char *text = getenv(variable);
+
+    if (text == NULL || text[0] == '\0')
+        return false;
+    if (parse(&whole, text, number))
+        return true;
+    notice("%s='%s' is no whole number; it is ignored", variable, text);
+    return false;
+}
+
+/* Whether a list of fields, "levels=host,groups=4", has this one. */
+static bool has_field(const char *quota, const char *field)
+{
+    size_t length = strlen(field);
+
+    for (const char *at = quota; at != NULL && (at = strstr(at, field)) != NULL; at += length)
+        if ((at == quota || at[-1] == ',') && at[length] == '=')
+            return true;
+    return false;
+}
+
+void config_ask(struct config *config, const char *field, const char *much)
+{
+    size_t used = strlen(config->quota);
+
+    if (!has_field(runtime_setting("TRIB_QUOTA"), field) && !has_field(config->quota, field))
+        snprintf(config->quota + used, sizeof config->quota - used, "%s%s=%s", used > 0 ? "," : "", field, much);
+}
+
 static bool switched_on(const char *name)
 {
     const char *text = runtime_setting(name);

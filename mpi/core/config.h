@@ -46,6 +46,13 @@ struct config {
  * stderr and replaced by its default. */
 void config_read(struct config *config);
 
+/* Reads a whole number from this process's environment. Returns false if there is none, with a line
+ * on stderr if there is something else. */
+bool config_read_number(const char *variable, uint64_t *number);
+
+/* Asks the fabric for this much of a field of the quota, unless it was asked for already. */
+void config_ask(struct config *config, const char *field, const char *much);
+
 /* Leaves the collective of this name to the MPI. Returns false if there is none. */
 bool config_disable(struct config *config, const char *name);
 bool config_is_disabled(const struct config *config, enum collective collective);

@@ -85,8 +85,7 @@ static void read_levels(struct config *config)
     char group[LEVELS_MAX][WORD_MAX], carrier[LEVELS_MAX][WORD_MAX];
     bool has_sockets = false, has_hosts = false;
 
-    const char *own = runtime_setting("TRIB_QUOTA");
-    if ((groups == NULL && carriers == NULL) || (own != NULL && strstr(own, "levels=") != NULL))
+    if (groups == NULL && carriers == NULL)
         return;
     size_t count = groups != NULL ? words_of(groups, group) : 0;
     if (groups == NULL || carriers == NULL || words_of(carriers, carrier) != count) {
@@ -98,7 +97,7 @@ static void read_levels(struct config *config)
         has_sockets = has_sockets || (in_memory && strcmp(group[i], "basesmsocket") == 0);
         has_hosts = has_hosts || (in_memory && strcmp(group[i], "basesmuma") == 0);
     }
-    snprintf(config->quota, sizeof config->quota, "levels=%s", has_sockets ? "numa" : has_hosts ? "host" : "none");
+    config_ask(config, "levels", has_sockets ? "numa" : has_hosts ? "host" : "none");
 }
 
 /* Variables whose values are read elsewhere in this file. */
@@ -138,16 +137,8 @@ static void read_all(struct config *config)
 
 static void read_number(const char *name, const char *own, uint64_t *value)
 {
-    const char *text = value_of(name);
-    char *end;
-
-    if (text == NULL || is_given(own))
-        return;
-    uint64_t number = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0')
-        notice("%s='%s' is no whole number; it is ignored", name, text);
-    else
-        *value = number;
+    if (!is_given(own))
+        (void)config_read_number(name, value);
 }
 
 int hcoll_enabled(void)

@@ -49,7 +49,7 @@ static void join(struct module *module)
     if (lacking < 0) {
         job_join(&ompi_mpi_comm_world.comm);
         ending_watch();
-    } else if (lacking >= 0 && ompi_comm_rank(&ompi_mpi_comm_world.comm) == 0) {
+    } else if (ompi_comm_rank(&ompi_mpi_comm_world.comm) == 0) {
         notice("the collectives of this program stay with the MPI: rank %d runs without Tributary's component; install it on its host, "
                "and let coll_tributary_enable be 1 there",
                lacking);
