@@ -1,6 +1,6 @@
 //! Which MPI a launcher belongs to.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -55,14 +55,14 @@ impl Launcher {
             let first = text.lines().next().unwrap_or("nothing").trim().to_owned();
             return Err(NoLauncher::Unknown(words, first, library.to_owned()));
         };
-        Ok(Launcher { path: PathBuf::from(OsString::from(name)), mpi, said })
+        Ok(Launcher { path: PathBuf::from(name), mpi, said })
     }
 }
 
 /// Reads what a launcher says of itself.
 fn mpi_of(text: &str) -> Option<(Mpi, String)> {
     let line = |wanted: &str| text.lines().find(|line| line.contains(wanted)).map(|line| line.trim().to_owned());
-    // "mpirun (Open MPI) 4.1.4", "mpirun (PRRTE) ..." comes with "Open MPI" in no line before 5.
+    // "mpirun (Open MPI) 4.1.4"
     if let Some(said) = line("(Open MPI)") {
         let version = said.rsplit(' ').next()?;
         let mut numbers = version.split(['.', 'r', 'a']).map_while(|part| part.parse().ok());

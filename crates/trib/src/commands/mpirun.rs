@@ -1,6 +1,6 @@
 //! `trib mpirun`: an MPI program under its MPI's own launcher, with what of ours fits that MPI.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
@@ -51,7 +51,9 @@ impl Arguments {
             Through::Component => Means::Component,
             Through::Preload => Means::Preload,
         });
-        let abi = program_in(&self.words).and_then(abi_of);
+        // The first word that is a file linked with an MPI: options of launchers are many, and
+        // their values are no such files.
+        let abi = self.words.iter().find_map(|word| abi_of(word));
         let way = Way::of(&launcher, abi, &parts, means).map_err(Failure::environment)?;
         let passed: Vec<String> =
             std::env::vars().map(|(name, _)| name).filter(|name| name.starts_with("TRIB_")).collect();
@@ -62,12 +64,6 @@ impl Arguments {
         }
         Err(Failure::Environment(format!("{} cannot be started: {}", launcher.path.display(), command.exec())))
     }
-}
-
-/// The first word that is a file linked with an MPI: options of launchers are many, and their
-/// values are no such files.
-fn program_in(words: &[OsString]) -> Option<&OsStr> {
-    words.iter().map(OsString::as_os_str).find(|word| !word.is_empty() && abi_of(word).is_some())
 }
 
 fn shown(command: &std::process::Command) -> String {
