@@ -35,6 +35,11 @@ impl Checkers {
         self.dies_silently = true;
     }
 
+    /// A process ends in which a node lives, or which might have taken one in.
+    pub fn home_lost(&mut self) {
+        self.bereft = true;
+    }
+
     /// Whether some rank has died, and nobody was told.
     pub fn has_silent_dead(&self) -> bool {
         self.dies_silently

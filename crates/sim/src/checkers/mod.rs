@@ -145,6 +145,9 @@ pub struct Checkers {
     seen_gone: Vec<Option<(Nanos, Placement)>>,
     /// Whether some rank has died of which nobody is told.
     dies_silently: bool,
+    /// Whether a process has ended that was a home of nodes or might have become one, so that nodes
+    /// may have to be looked for.
+    bereft: bool,
     /// How many nodes have ended because nobody was left below.
     deserted: usize,
     /// When a core began last.
@@ -202,6 +205,7 @@ impl Checkers {
             left: vec![false; tree.leaves.len()],
             seen_gone: vec![None; tree.leaves.len()],
             dies_silently: false,
+            bereft: false,
             deserted: 0,
             epoch_at: Nanos(0),
             newest: Placement::FIRST,

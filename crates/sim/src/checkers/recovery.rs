@@ -41,8 +41,9 @@ impl Checkers {
             operation.members.iter().all(|m| m.outcome.is_some()) || operation.members.iter().all(|m| !m.posted)
         };
         let last = own().flat_map(|operation| &operation.endings).map(|ending| ending.at).max();
-        // A node that dies silently is missed later than others.
-        let rest = if self.moved || self.dies_silently { REST_AFTER_MOVE } else { REST };
+        // A node that dies silently is missed later than others. The process that is to take the
+        // place of a dead one may be dead itself, and is asked in vain first.
+        let rest = if self.moved || self.dies_silently || self.bereft { REST_AFTER_MOVE } else { REST };
         let rests = last.is_some_and(|last| self.now >= last.max(self.calm_at) + rest);
         if !rests || !self.groups[group].freed.is_empty() || !own().all(is_over) {
             return;

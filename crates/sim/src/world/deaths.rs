@@ -71,6 +71,7 @@ impl World {
     fn end_process(&mut self, process: usize, refuses: bool, how: Option<Close>) {
         self.hosts[process].1 = refuses;
         for site in self.environment.sites.of_process(process) {
+            self.environment.checkers.home_lost();
             self.actors[site].dead = true;
             self.actors[site].inbox.clear();
             self.actors[site].datagrams = 0;
