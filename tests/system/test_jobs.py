@@ -106,6 +106,18 @@ class Lists(unittest.TestCase):
             self.assertEqual((killed["id"], killed["state"], killed["root"]), (job["id"], "failed", "root"))
             self.assertIn("rank 0 was ended by signal 9 (SIGKILL)", trib(fabric, "explain", str(job["id"])))
 
+    def test_a_job_that_works_over_memory_alone_is_not_idle(self):
+        with Fabric(shared_host=True) as fabric:
+            with Ranks(fabric, 2, "loop_worker", "loop", {"counts": [5], "pause": 0.05}) as ranks:
+                # Nodes see none of these. Without a word from the ranks the job would be idle.
+                wait_until(lambda: all(ranks.progress(r) > 80 for r in range(2)), 60, "four seconds of operations")
+                (job,) = listed(fabric)["live"]
+                self.assertEqual(job["state"], "running")
+                self.assertLess(job["activity"]["idle_ms"], 3_000)
+                send(ranks.pids()[1], signal.SIGSTOP)
+                wait_until(lambda: listed(fabric)["live"][0]["activity"]["idle_ms"] > 3_500, 30, "the job is idle")
+                send(ranks.pids()[1], signal.SIGCONT)
+
     def ended(self, fabric, is_told):
         """The only job, once it has ended and is told of as `is_told` wants; its line, too."""
         wait_until(lambda: any(is_told(job) for job in listed(fabric, "--ended")["past"]), 30, "how the job ended")

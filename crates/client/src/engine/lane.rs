@@ -270,6 +270,12 @@ impl Lane {
         self.flush(now);
     }
 
+    /// So many operations went over boards. The node is told so that people see that the job works.
+    #[inline]
+    pub(super) fn done_at_boards(&mut self, operations: u64) {
+        self.core.done_at_boards(operations);
+    }
+
     fn refusal(&self, error: &LeafError, group: Option<&Arc<GroupState>>) -> Error {
         match error {
             LeafError::Failed(fault) => self.driver.failure(fault, group, None),

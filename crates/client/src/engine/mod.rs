@@ -381,6 +381,7 @@ impl Engine {
     /// Reads what the sockets have, lets timers act, writes what is queued.
     fn progress(&mut self, ready: Ready) {
         let now = self.now();
+        self.lanes[0].done_at_boards(self.boards.operations());
         for (at, lane) in self.lanes.iter_mut().enumerate() {
             lane.progress(now, ready.datagram(at), ready.stream(at));
         }
@@ -401,6 +402,7 @@ impl Engine {
     /// Lets timers act.
     fn tend(&mut self) {
         let now = self.lately();
+        self.lanes[0].done_at_boards(self.boards.operations());
         self.lanes.iter_mut().for_each(|lane| lane.tend(now));
         self.spread_failures();
     }

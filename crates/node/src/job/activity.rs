@@ -1,5 +1,6 @@
-//! Whether a logical node has work: how many ranks are here, and how long nothing has been folded.
-//! A child node in a rank's process is no rank here, and yet says that there are some.
+//! Whether a logical node has work: how many ranks are here, and how long nothing has been folded,
+//! here or over the boards of ranks below. A child node in a rank's process is no rank here, and
+//! yet says that there are some.
 //!
 //! Nothing is recorded for it while frames are handled: from time to time the worker compares the
 //! counts of the folds with the earlier ones.
@@ -18,7 +19,8 @@ pub(crate) struct FoldWatch {
     ranks: u64,
     /// A bit for each child that is a node in a rank's process.
     in_ranks: u64,
-    folds: u64,
+    /// The folds and the operations over boards.
+    work: u64,
     moved: Nanos,
 }
 
@@ -30,12 +32,12 @@ impl FoldWatch {
         };
         let ranks = bits(|child| matches!(child.kind, ChildKind::Rank(_)));
         let in_ranks = bits(|child| matches!(child.kind, ChildKind::Node(_)) && child.in_rank);
-        FoldWatch { ranks, in_ranks, folds: 0, moved: now }
+        FoldWatch { ranks, in_ranks, work: 0, moved: now }
     }
 
-    fn look(&mut self, folds: u64, now: Nanos) {
-        if self.folds != folds {
-            (self.folds, self.moved) = (folds, now);
+    fn look(&mut self, work: u64, now: Nanos) {
+        if self.work != work {
+            (self.work, self.moved) = (work, now);
         }
     }
 
@@ -49,18 +51,22 @@ impl FoldWatch {
 impl Job {
     /// Compares the counts with those of the last call. It is called from time to time.
     pub(crate) fn watch_folds(&mut self, now: Nanos) {
-        self.watch.look(folds(&self.io), now);
+        self.watch.look(self.work(), now);
     }
 
     /// What the job does here.
     pub(crate) fn activity(&self, now: Nanos) -> Activity {
         let Job { core, io, watch, .. } = self;
-        let idle = if folds(io) == watch.folds { now.since(watch.moved) } else { Nanos(0) };
+        let idle = if self.work() == watch.work { now.since(watch.moved) } else { Nanos(0) };
         Activity {
             groups: core.groups() as u64,
             ranks: watch.ranks(io.links.open_links()).0,
             idle_ms: idle.0 / 1_000_000,
         }
+    }
+
+    fn work(&self) -> u64 {
+        folds(&self.io).wrapping_add(self.core.at_boards())
     }
 
     /// How many children are connected that are nodes in ranks' processes.

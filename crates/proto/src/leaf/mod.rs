@@ -140,6 +140,8 @@ pub struct LeafCore {
     /// The number of groups that have it and no operation.
     holding: u64,
     next_group: u64,
+    /// How many operations this rank has done over boards, where no node sees them.
+    at_boards: u64,
     next_op: u64,
     link: Option<Liveness>,
     /// The epochs that brought no result, one after the other, this one included.
@@ -173,6 +175,7 @@ impl LeafCore {
             holding: 0,
             next_group: 0,
             next_op: 0,
+            at_boards: 0,
             link: None,
             fruitless: 0,
             lost: false,
@@ -510,6 +513,13 @@ impl LeafCore {
     pub fn is_rejoining(&self) -> bool {
         self.groups.values().any(Group::is_rejoining)
     }
+    /// This rank has done so many operations over boards. The node hears of it with the next
+    /// heartbeat.
+    #[inline]
+    pub fn done_at_boards(&mut self, operations: u64) {
+        self.at_boards = operations;
+    }
+
 
     /// The number of groups that the program has freed, and for which this rank has to stay all the
     /// same: other members have not freed them, and may lack a result.
@@ -525,7 +535,8 @@ impl LeafCore {
     fn beat(&mut self, now: Nanos, out: &mut impl LeafOutput) {
         if let Some(liveness) = &mut self.link {
             liveness.spoke(now);
-            out.transmit(Path::Stream, &self.edge.header(Kind::Heartbeat), Payload::None);
+            let header = Header { op_seq: self.at_boards, ..self.edge.header(Kind::Heartbeat) };
+            out.transmit(Path::Stream, &header, Payload::None);
         }
     }
 

@@ -32,6 +32,8 @@ pub struct NodeCore<B> {
     pub(super) arbiter: Option<Arbiter>,
     pub(super) parent: Option<Liveness>,
     pub(super) children: Vec<Option<Liveness>>,
+    /// How many operations each child, if it is a rank, has done over boards, as it said last.
+    pub(super) at_boards: Vec<u64>,
     /// In an epoch that follows another one, the children that have not called yet.
     pub(super) absent: Absent,
     /// A bit for each child that has gone to another placement of the tree.
@@ -59,7 +61,7 @@ impl<B> NodeCore<B> {
         assert!(config.children.len() <= trib_wire::ids::CHILDREN_MAX, "a node has at most 64 children");
         assert!(config.limits.are_valid(), "limits out of range");
         let arbiter = config.parent.is_none().then(|| Arbiter::new(config.limits.streams));
-        let children = vec![None; config.children.len()];
+        let (children, at_boards) = (vec![None; config.children.len()], vec![0; config.children.len()]);
         NodeCore {
             absent: Absent::new((0..config.children.len()).fold(0u64, |bits, at| bits | 1 << at)),
             identity: Identity::new(config),
@@ -70,6 +72,7 @@ impl<B> NodeCore<B> {
             arbiter,
             parent: None,
             children,
+            at_boards,
             moved: 0,
             departed: Departed::default(),
             next_tick: Nanos::NEVER,
@@ -277,6 +280,12 @@ impl<B> NodeCore<B> {
     /// retransmission timers.
     pub fn next_deadline(&self) -> Nanos {
         self.next_tick
+    }
+
+    /// How many operations the ranks below have done over boards, where this node sees none of
+    /// them. It is as old as their last heartbeats, and begins anew with each epoch.
+    pub fn at_boards(&self) -> u64 {
+        self.at_boards.iter().fold(0, |all, own| all.wrapping_add(*own))
     }
 
     /// The number of groups alive, pending ones included.

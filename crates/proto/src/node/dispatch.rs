@@ -19,7 +19,14 @@ impl<B> NodeCore<B> {
     pub(super) fn dispatch(&mut self, link: Link, frame: Frame<'_, B>, out: &mut impl NodeOutput<Buffer = B>) {
         let header = frame.header;
         match (link, header.kind, frame.body) {
-            (_, Kind::Heartbeat, _) => self.answer_heartbeat(link, out),
+            (_, Kind::Heartbeat, _) => {
+                if let Link::Child(child) = link
+                    && let Some(at_boards) = self.at_boards.get_mut(usize::from(child.0))
+                {
+                    *at_boards = header.op_seq;
+                }
+                self.answer_heartbeat(link, out);
+            }
             (Link::Child(child), Kind::Join, Body::Join { key, fault, standing, nodes, name }) => {
                 let heard = Marks::of(header);
                 self.on_join(child, key, Join { fault: *fault, standing: *standing, heard, nodes, name }, out);

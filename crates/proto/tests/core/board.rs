@@ -145,6 +145,31 @@ fn a_member_that_has_left_accuses_nobody() {
     assert!(nodes.iter().all(|node| late(node, ms(151)).is_empty()));
 }
 
+#[test]
+fn a_node_hears_with_heartbeats_how_much_is_done_over_boards_below_it() {
+    let mut leaves: Vec<Leaf> = (0..RANKS).map(|rank| leaf(rank, limits(1, 0), Recovery::Notify)).collect();
+    let mut nodes = nodes(limits(1, 0), EPOCH, Recovery::Notify);
+    for Leaf { core, memory } in &mut leaves {
+        core.on_link_up(ms(0), EPOCH, memory);
+    }
+    let done = |nodes: &[Node]| nodes.iter().map(|node| node.core.at_boards()).collect::<Vec<_>>();
+    let beat = |leaves: &mut Vec<Leaf>, nodes: &mut Vec<Node>, rank: usize, operations: u64| {
+        let Leaf { core, memory } = &mut leaves[rank];
+        core.done_at_boards(operations);
+        let due = core.next_judgement();
+        core.on_timer(due, memory);
+        run(leaves, nodes, due);
+    };
+    assert_eq!(done(&nodes), [0, 0, 0]);
+    beat(&mut leaves, &mut nodes, 0, 7);
+    let first = done(&nodes);
+    assert_eq!(first.iter().sum::<u64>(), 7, "the node above it, and no other: {first:?}");
+    beat(&mut leaves, &mut nodes, 0, 9);
+    beat(&mut leaves, &mut nodes, 4, 5);
+    let both = done(&nodes);
+    assert_eq!(both.iter().sum::<u64>(), 9 + 5, "the last word of each counts: {both:?}");
+}
+
 /// Ranks 3 and 4 have called different operations.
 fn disagreement() -> Fault {
     let signatures = Some((signature(Collective::Allreduce, 9, 0), signature(Collective::Allreduce, 8, 0)));
