@@ -747,7 +747,7 @@ FAULTS = [
     ),
     Fault(
         "groups that go count against the quota",
-        [Edit(CREATION, "self.over_quota(duty, charged - self.going(duty) + 1)", "self.over_quota(duty, charged + 1)")],
+        [Edit(CREATION, "self.over_quota(charge, |charge| self.going(charge))", "self.over_quota(charge, |_| 0)")],
     ),
     Fault(
         "a creation takes room in the quota before that is free",
@@ -866,7 +866,7 @@ FAULTS = [
     ),
     Fault(
         "the marks of ranks that have left count",
-        [Edit(MARKS, "            (true, _) => other.marks,\n            (_, true) => self.marks,\n", "")],
+        [Edit(MARKS, "            (true, _) => (other.companion, other.marks),\n            (_, true) => (self.companion, self.marks),\n", "")],
         tests="who_has_left",
         package="trib-wire",
     ),
@@ -954,11 +954,11 @@ FAULTS = [
     # The quota.
     Fault(
         "quota asked at the first join",
-        [Edit(CREATION, "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse((key, bit), (fault, join.heard), out);\n            }\n", "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse((key, bit), (fault, join.heard), out);\n            }\n            let early = self.pending.get(key).and_then(|pending| self.over_quota(pending.duty, self.charged(pending.duty) + 1)).filter(|_| !join.standing.exists);\n            let early = early.map(|reason| self.identity.about(reason, key.members.nth(0).unwrap_or(Rank(0))));\n            if let Some(pending) = self.pending.get_mut(key) {\n                pending.fault = pending.fault.or(early);\n            }\n")],
+        [Edit(CREATION, "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse((key, bit), (fault, join.heard), out);\n            }\n", "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse((key, bit), (fault, join.heard), out);\n            }\n            let early = self.pending.get(key).and_then(|pending| self.over_quota(pending.charge(), |_| 0)).filter(|_| !join.standing.exists);\n            let early = early.map(|reason| self.identity.about(reason, key.members.nth(0).unwrap_or(Rank(0))));\n            if let Some(pending) = self.pending.get_mut(key) {\n                pending.fault = pending.fault.or(early);\n            }\n")],
     ),
     Fault(
         "a verdict gives no room in the quota back",
-        [Edit(CREATION, "        *self.reserved.of(pending.duty) -= usize::from(pending.reserves);\n", "")],
+        [Edit(CREATION, "        *self.reserved.of(pending.charge()) -= usize::from(pending.reserves);\n", "")],
     ),
     Fault(
         "the quota is not asked",

@@ -68,10 +68,10 @@ impl Limits {
         (self.groups as usize).saturating_mul(nodes_below)
     }
 
-    /// The indices of groups lie below this at any node, whatever its children are. Those of an
-    /// epoch before keep theirs beside new ones.
+    /// The indices of groups lie below this at any node, whatever its children are. Each may have a
+    /// companion, and those of an epoch before keep theirs beside new ones.
     pub fn indices(&self) -> usize {
-        2 * (self.groups.max(1) as usize + self.relays(CHILDREN_MAX))
+        2 * 2 * (self.groups.max(1) as usize + self.relays(CHILDREN_MAX))
     }
 
     /// The elements of one fragment of a vector.

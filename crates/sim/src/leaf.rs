@@ -249,7 +249,7 @@ impl Leaf {
         let id = self.core.next_group();
         self.names.groups.insert(id, group);
         let mut driver = self.names.driver(environment, None);
-        let new = NewGroup { members, tag: plan.tag, name: GroupName::default() };
+        let new = NewGroup { members, tag: plan.tag, name: GroupName::default(), companion: false };
         match self.core.create_group(id, new, &mut driver) {
             Ok(()) => {
                 self.groups.insert(group, id);

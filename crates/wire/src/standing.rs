@@ -75,6 +75,8 @@ pub struct Standing {
     pub freed: bool,
     /// At some node there is room for it only when groups are gone that all have freed.
     pub waits: bool,
+    /// It is made for another group, which the quota of groups counts.
+    pub companion: bool,
     /// All that have not done with it hold every result below these numbers.
     pub marks: Marks,
 }
@@ -88,6 +90,7 @@ impl Standing {
         all_left: false,
         freed: false,
         waits: false,
+        companion: false,
         marks: Marks { fragments: 0, segments: 0 },
     };
 
@@ -95,10 +98,10 @@ impl Standing {
 
     /// The standing of two sets of ranks together.
     pub fn with(self, other: Standing) -> Standing {
-        let marks = match (self.all_left, other.all_left) {
-            (true, _) => other.marks,
-            (_, true) => self.marks,
-            _ => self.marks.lower(other.marks),
+        let (companion, marks) = match (self.all_left, other.all_left) {
+            (true, _) => (other.companion, other.marks),
+            (_, true) => (self.companion, self.marks),
+            _ => (self.companion && other.companion, self.marks.lower(other.marks)),
         };
         Standing {
             resumed: self.resumed || other.resumed,
@@ -107,12 +110,13 @@ impl Standing {
             all_left: self.all_left && other.all_left,
             freed: self.freed && other.freed,
             waits: self.waits || other.waits,
+            companion,
             marks,
         }
     }
 
     pub(crate) fn emit(&self, w: &mut Writer<'_>) {
-        let flags = [self.resumed, self.exists, self.some_left, self.all_left, self.freed, self.waits];
+        let flags = [self.resumed, self.exists, self.some_left, self.all_left, self.freed, self.waits, self.companion];
         w.u32(flags.iter().enumerate().fold(0, |bits, (i, flag)| bits | u32::from(*flag) << i));
         self.marks.emit(w);
     }
@@ -120,11 +124,11 @@ impl Standing {
     pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Standing, ParseError> {
         let flags = r.u32()?;
         let flag = |i: u32| flags >> i & 1 != 0;
-        let [resumed, exists, some_left, all_left, freed, waits] = [0, 1, 2, 3, 4, 5].map(flag);
-        if flags >> 6 != 0 || (all_left && !(some_left && freed)) {
+        let [resumed, exists, some_left, all_left, freed, waits, companion] = [0, 1, 2, 3, 4, 5, 6].map(flag);
+        if flags >> 7 != 0 || (all_left && !(some_left && freed)) {
             return Err(ParseError::BadField("standing"));
         }
-        Ok(Standing { resumed, exists, some_left, all_left, freed, waits, marks: Marks::parse(r)? })
+        Ok(Standing { resumed, exists, some_left, all_left, freed, waits, companion, marks: Marks::parse(r)? })
     }
 }
 
@@ -140,6 +144,11 @@ mod tests {
         for both in [left.with(at(7, 3)), at(7, 3).with(left)] {
             assert_eq!((both.marks, both.some_left, both.all_left), (at(7, 3).marks, true, false));
         }
+        let companion = Standing { companion: true, ..Standing::NEW };
+        assert!(
+            companion.with(companion).companion && companion.with(left).companion && left.with(companion).companion
+        );
+        assert!(!companion.with(Standing::NEW).companion, "a group for which some have asked as a group of its own");
     }
 
     #[test]

@@ -249,12 +249,12 @@ impl Lane {
         &mut self,
         now: Nanos,
         members: RankList,
-        tag: u64,
+        (tag, companion): (u64, bool),
         state: Arc<GroupState>,
     ) -> Result<GroupId, Error> {
         let id = self.core.next_group();
         self.driver.begin_group(id, state.clone());
-        let group = NewGroup { members, tag, name: state.name().clone() };
+        let group = NewGroup { members, tag, name: state.name().clone(), companion };
         let created = self.core.create_group(id, group, &mut self.driver);
         if created.is_err() {
             self.driver.drop_group(id);

@@ -93,7 +93,7 @@ impl Engine {
         let state = Arc::new(GroupState::new(rank, members, name, parts));
         let mut ids = Vec::with_capacity(self.lanes.len());
         for at in 0..self.lanes.len() {
-            match self.lanes[at].create_group(now, members.clone(), tag, state.clone()) {
+            match self.lanes[at].create_group(now, members.clone(), (tag, false), state.clone()) {
                 Ok(id) => ids.push(id),
                 Err(error) => {
                     for (lane, id) in self.lanes.iter_mut().zip(ids) {

@@ -47,6 +47,8 @@ pub(super) struct Group {
     pub(super) key: GroupKey,
     /// What the program calls it.
     pub(super) title: GroupName,
+    /// It is made for another group.
+    pub(super) companion: bool,
     /// Whether the node has been asked for it in this epoch.
     pub(super) joined: bool,
     /// Whether its creation was begun in an earlier epoch.
@@ -91,6 +93,7 @@ impl Group {
             seat: Seat { size: key.members.len(), me },
             key,
             title,
+            companion: false,
             state: State::Joining,
             failed: None,
             datagrams: Datagrams::new(&edge.config),
@@ -140,7 +143,8 @@ impl Group {
         self.joined = true;
         self.said_freed = self.is_freed();
         let (exists, freed) = (matches!(self.state, State::Ready | State::Left), self.said_freed);
-        let standing = Standing { resumed: self.resumed, exists, freed, marks: self.held(), ..Standing::NEW };
+        let (resumed, companion) = (self.resumed, self.companion);
+        let standing = Standing { resumed, exists, freed, companion, marks: self.held(), ..Standing::NEW };
         let body = Body::Join {
             key: self.key.clone(),
             fault: self.failed,

@@ -93,6 +93,9 @@ pub struct NewGroup {
     pub tag: u64,
     /// Its name for people, which may be empty.
     pub name: GroupName,
+    /// It is made for another group, beside which the quota of groups does not count it. All
+    /// members say so.
+    pub companion: bool,
 }
 
 /// An operation that is to be posted.
@@ -137,11 +140,11 @@ pub struct LeafCore {
     joins_wait: bool,
     /// The number of groups that wait for the lock.
     asking: u64,
+    /// How many operations this rank has done over boards, where no node sees them.
+    at_boards: u64,
     /// The number of groups that have it and no operation.
     holding: u64,
     next_group: u64,
-    /// How many operations this rank has done over boards, where no node sees them.
-    at_boards: u64,
     next_op: u64,
     link: Option<Liveness>,
     /// The epochs that brought no result, one after the other, this one included.
@@ -172,10 +175,10 @@ impl LeafCore {
             edge: Edge { config, signs: 0 },
             joins_wait: false,
             asking: 0,
+            at_boards: 0,
             holding: 0,
             next_group: 0,
             next_op: 0,
-            at_boards: 0,
             link: None,
             fruitless: 0,
             lost: false,
@@ -193,7 +196,7 @@ impl LeafCore {
     /// Starts to make a group under a name from `next_group`. The ranks' creations with equal
     /// members and tag are matched in call order. Operations may be posted at once.
     pub fn create_group(&mut self, id: GroupId, group: NewGroup, out: &mut impl LeafOutput) -> Result<(), LeafError> {
-        let NewGroup { members, tag, name } = group;
+        let NewGroup { members, tag, name, companion } = group;
         if !members.is_valid(self.edge.config.world_size) {
             return Err(LeafError::BadMembers);
         }
@@ -208,6 +211,7 @@ impl LeafCore {
         let key = GroupKey { tag, creation: *begun, members };
         *begun += 1;
         let mut group = Group::new(id, (key.clone(), name), me, &self.edge);
+        group.companion = companion;
         if self.owes_a_leave() {
             self.joins_wait = true;
         } else if !self.is_detached() {
@@ -509,10 +513,6 @@ impl LeafCore {
         self.link.is_none() && self.edge.config.recovers && !self.lost
     }
 
-    /// Whether a group that was ready is not yet whole again in this epoch.
-    pub fn is_rejoining(&self) -> bool {
-        self.groups.values().any(Group::is_rejoining)
-    }
     /// This rank has done so many operations over boards. The node hears of it with the next
     /// heartbeat.
     #[inline]
@@ -520,6 +520,10 @@ impl LeafCore {
         self.at_boards = operations;
     }
 
+    /// Whether a group that was ready is not yet whole again in this epoch.
+    pub fn is_rejoining(&self) -> bool {
+        self.groups.values().any(Group::is_rejoining)
+    }
 
     /// The number of groups that the program has freed, and for which this rank has to stay all the
     /// same: other members have not freed them, and may lack a result.

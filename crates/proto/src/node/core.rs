@@ -290,8 +290,7 @@ impl<B> NodeCore<B> {
 
     /// The number of groups alive, pending ones included.
     pub fn groups(&self) -> usize {
-        let Census { folding, relayed } = self.table.alive();
-        folding + relayed + self.pending.len()
+        self.table.alive().all() + self.pending.len()
     }
 
     /// The links that the core has given up since the last call, because they were silent or sent

@@ -128,6 +128,7 @@ impl Bench {
             size: 2,
             up: parent.map(|_| (GroupIndex(0), Generation(0))),
             duty,
+            companion: false,
             members: members.into(),
             all: BOTH,
             inner: 0,

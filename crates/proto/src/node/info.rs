@@ -21,22 +21,34 @@ pub(super) enum Duty {
     Root,
 }
 
-/// Groups, counted by what the node does for them.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Census {
-    /// The groups for which it folds. They take slots and contexts.
-    pub(super) folding: usize,
-    /// Those that it passes on. They take an entry in its table, and nothing else.
-    pub(super) relayed: usize,
+/// As what a group is charged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Charge {
+    /// The node only passes it on. It takes an entry in the node's table, and nothing else; one for
+    /// which the node folds takes slots and contexts.
+    pub(super) relayed: bool,
+    /// It is made for another group.
+    pub(super) companion: bool,
 }
 
+/// Groups, counted by what they are charged as.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Census([[usize; 2]; 2]);
+
 impl Census {
-    /// The count to which a group with this duty belongs.
-    pub(super) fn of(&mut self, duty: Duty) -> &mut usize {
-        match duty {
-            Duty::Relay => &mut self.relayed,
-            Duty::Inner | Duty::Root => &mut self.folding,
-        }
+    /// The number of groups that are charged like this.
+    pub(super) fn count(&self, charge: Charge) -> usize {
+        self.0[usize::from(charge.relayed)][usize::from(charge.companion)]
+    }
+
+    /// The same, to be changed.
+    pub(super) fn of(&mut self, charge: Charge) -> &mut usize {
+        &mut self.0[usize::from(charge.relayed)][usize::from(charge.companion)]
+    }
+
+    /// The number of all groups.
+    pub(super) fn all(&self) -> usize {
+        self.0.iter().flatten().sum()
     }
 }
 
@@ -60,6 +72,8 @@ pub(super) struct GroupInfo {
     /// The group's name at the parent; `None` at the root of the tree.
     pub(super) up: Option<(GroupIndex, Generation)>,
     pub(super) duty: Duty,
+    /// It is made for another group, which the quota of groups counts.
+    pub(super) companion: bool,
     /// In child order, which is the order of the fold.
     pub(super) members: Vec<Member>,
     /// A bit for each child that takes part.
@@ -73,6 +87,10 @@ pub(super) struct GroupInfo {
 }
 
 impl GroupInfo {
+    pub(super) fn charge(&self) -> Charge {
+        Charge { relayed: self.duty == Duty::Relay, companion: self.companion }
+    }
+
     pub(super) fn position(&self, child: ChildIndex) -> Option<usize> {
         self.members.binary_search_by_key(&child, |m| m.child).ok()
     }

@@ -91,7 +91,7 @@ fn ask(core: &mut LeafCore, wire: &mut Wire, group: u32) {
     let members = RankList::world(2);
     let tag = u64::from(group);
     let id = core.next_group();
-    let new = NewGroup { members: members.clone(), tag, name: GroupName::default() };
+    let new = NewGroup { members: members.clone(), tag, name: GroupName::default(), companion: false };
     core.create_group(id, new, wire).unwrap();
     let ready = from_node(group, Kind::Ready);
     core.on_frame(
@@ -251,7 +251,7 @@ fn who_waits_for_a_word_of_the_nodes_sleeps_for_no_results() {
     grant(&mut core, &mut wire, 1);
     assert_ne!(core.results_due(), (0, 0));
     let id = core.next_group();
-    let group = NewGroup { members: RankList::world(2), tag: 9, name: GroupName::default() };
+    let group = NewGroup { members: RankList::world(2), tag: 9, name: GroupName::default(), companion: false };
     core.create_group(id, group, &mut wire).unwrap();
     assert_eq!(core.results_due(), (0, 0));
     let ready = Body::Ready(GroupKey { tag: 9, creation: 0, members: RankList::world(2) }, Marks::default());

@@ -260,8 +260,18 @@ pub(crate) fn leaf(rank: u32, limits: Limits, policy: Recovery) -> Leaf {
 
 /// Starts to make a group at one rank.
 pub(crate) fn create(core: &mut LeafCore, members: RankList, tag: u64, memory: &mut LeafMemory) -> GroupId {
+    create_as(false, core, (members, tag), memory)
+}
+
+/// The same of one that may be made for another group.
+pub(crate) fn create_as(
+    companion: bool,
+    core: &mut LeafCore,
+    (members, tag): (RankList, u64),
+    memory: &mut LeafMemory,
+) -> GroupId {
     let id = core.next_group();
-    let group = NewGroup { members, tag, name: GroupName::default() };
+    let group = NewGroup { members, tag, name: GroupName::default(), companion };
     core.create_group(id, group, memory).expect("members are valid");
     id
 }

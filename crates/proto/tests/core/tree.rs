@@ -10,7 +10,7 @@ use trib_proto::node::{self, Link, Stage};
 use trib_proto::{Limits, Nanos, Path, window};
 use trib_wire::{ChildIndex, Collective, DataType, Kind, Rank, RankList, ReduceOp, Signature};
 
-use crate::parts::{EPOCH, End, Frame, Leaf, Node, RANKS, create, leaf, limits, nodes, signature, vector};
+use crate::parts::{EPOCH, End, Frame, Leaf, Node, RANKS, create, create_as, leaf, limits, nodes, signature, vector};
 
 /// A tree of six ranks: root 0 has nodes 1 (ranks 0..3) and 2 (ranks 3..6).
 struct World {
@@ -44,12 +44,17 @@ impl World {
     }
 
     fn create(&mut self, members: &[u32], tag: u64) -> Vec<(u32, GroupId)> {
+        self.create_as(false, members, tag)
+    }
+
+    /// Makes a group that may be made for another one.
+    fn create_as(&mut self, companion: bool, members: &[u32], tag: u64) -> Vec<(u32, GroupId)> {
         let list = RankList::from_ranks(members.iter().copied());
         let ids = members
             .iter()
             .map(|&r| {
                 let Leaf { core, memory } = &mut self.leaves[r as usize];
-                (r, create(core, list.clone(), tag, memory))
+                (r, create_as(companion, core, (list.clone(), tag), memory))
             })
             .collect();
         self.run();
@@ -383,6 +388,36 @@ fn a_group_is_charged_where_it_folds() {
         let members: Vec<_> = side.iter().map(|rank| (*rank, world.leaves[*rank as usize].memory.ready[7])).collect();
         check(&mut world, &members, s, 0);
     }
+}
+
+#[test]
+fn a_group_and_its_companion_are_one_in_the_quota_of_groups_and_two_in_that_of_slots() {
+    let all = [0, 1, 2, 3, 4, 5];
+    // Groups that fold at the root, and such that it passes on.
+    for members in [&all[..], &[0, 1]] {
+        let mut world = World::with_limits(Limits { groups: 8, osts: 64, ..limits(1, 0) });
+        let heads = [members[0], *members.last().unwrap()];
+        for tag in 0..8 {
+            world.create(members, tag);
+            world.create_as(true, &heads, tag);
+        }
+        assert_eq!((world.leaves[0].memory.ready.len(), world.leaves[0].memory.failed.len()), (16, 0));
+        let s = signature(Collective::Allreduce, 9, 0);
+        let last = heads.map(|rank| (rank, *world.leaves[rank as usize].memory.ready.last().unwrap()));
+        check(&mut world, &last, s, 0);
+        for (companion, group) in [(false, members), (true, &heads[..])] {
+            world.create_as(companion, group, 9);
+            let fault = world.leaves[0].memory.failed.pop().unwrap().1;
+            assert_eq!(fault.reason, trib_wire::Reason::GroupQuota, "there are as many companions as groups");
+        }
+    }
+    let mut world = World::with_limits(Limits { groups: 8, osts: 9, ..limits(1, 0) });
+    world.create(&all, 0);
+    world.create_as(true, &[0, 5], 0);
+    world.create(&all, 1);
+    assert_eq!(world.leaves[0].memory.ready.len(), 3);
+    world.create_as(true, &[0, 5], 1);
+    assert_eq!(world.leaves[0].memory.failed[0].1.reason, trib_wire::Reason::OstQuota);
 }
 
 #[test]

@@ -96,9 +96,9 @@ fn marks() -> impl Strategy<Value = Marks> {
 }
 
 fn standing() -> impl Strategy<Value = Standing> {
-    (any::<[bool; 6]>(), marks()).prop_map(|([resumed, exists, some_left, all, freed, waits], marks)| {
+    (any::<[bool; 7]>(), marks()).prop_map(|([resumed, exists, some_left, all, freed, waits, companion], marks)| {
         let all_left = some_left && all;
-        Standing { resumed, exists, some_left, all_left, freed: freed || all_left, waits, marks }
+        Standing { resumed, exists, some_left, all_left, freed: freed || all_left, waits, companion, marks }
     })
 }
 

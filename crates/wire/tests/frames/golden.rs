@@ -63,8 +63,7 @@ fn sample(kind: Kind) -> (Header, Body, &'static [u8]) {
     };
     let (nodes, name) = (RankList::from_ranks([1, 2]), GroupName::new("MPI_COMM_WORLD"));
     let marks = Marks { fragments: 12, segments: 640 };
-    let standing =
-        Standing { resumed: true, exists: true, some_left: false, all_left: false, freed: true, waits: false, marks };
+    let standing = Standing { resumed: true, exists: true, freed: true, marks, ..Standing::NEW };
     let fault_free = Body::Join { key: key(), fault: None, standing, nodes, name };
     let held = Held { node: NodeId(0), missing: 0b100, have: 0b1, have_base: 10 };
     match kind {

@@ -314,7 +314,7 @@ fn begin_heads(
     let (heads, tag) = (span.heads(members), Span::tag(tag, members));
     let name = between_hosts(name.as_str());
     let state = Arc::new(GroupState::new(span.home(), &heads, name, 1));
-    let made = lane.create_group(now, heads, tag, state.clone());
+    let made = lane.create_group(now, heads, (tag, true), state.clone());
     let made = made.inspect_err(|cause| tracing::debug!(%cause, "there is no group of a group's first members"));
     made.ok().map(|id| (id, state))
 }

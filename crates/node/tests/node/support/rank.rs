@@ -192,7 +192,7 @@ impl Rank {
 
     pub fn create_group(&mut self, members: RankList) -> GroupId {
         let id = self.core.next_group();
-        let group = NewGroup { members, tag: 0, name: GroupName::default() };
+        let group = NewGroup { members, tag: 0, name: GroupName::default(), companion: false };
         self.core.create_group(id, group, &mut self.io).unwrap();
         id
     }

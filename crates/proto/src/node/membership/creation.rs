@@ -4,7 +4,7 @@
 use trib_wire::{Body, ChildIndex, Fault, GroupKey, Header, Kind, Marks, Rank, RankList, Reason, Standing};
 
 use crate::node::group::Group;
-use crate::node::info::{Duty, GroupInfo};
+use crate::node::info::{Charge, GroupInfo};
 
 use super::loss::lose_the_dead;
 use super::pending::{Join, Pending};
@@ -85,32 +85,33 @@ impl<B> NodeCore<B> {
     /// passed on it takes no slots, and what bounds it is what the nodes below may fold for. The
     /// quota is asked when all have joined and not before: by then every member's earlier leaves
     /// have come, so a group may take the place of one that its members have just freed.
-    fn over_quota(&self, duty: Duty, groups: usize) -> Option<Reason> {
+    ///
+    /// Companions are counted by themselves, so that a group and its companion are one in the quota
+    /// of groups; but both take slots. `less` says how many of those that are charged do not count.
+    fn over_quota(&self, charge: Charge, less: impl Fn(Charge) -> usize) -> Option<Reason> {
         let limits = &self.identity.config.limits;
-        if duty == Duty::Relay {
+        let groups = self.charged(charge) - less(charge) + 1;
+        if charge.relayed {
             return (groups > limits.relays(self.identity.nodes_below())).then_some(Reason::GroupQuota);
         }
         if groups > limits.groups as usize {
-            Some(Reason::GroupQuota)
-        } else if groups as u64 * u64::from(limits.window) > u64::from(limits.osts) {
-            Some(Reason::OstQuota)
-        } else {
-            None
+            return Some(Reason::GroupQuota);
         }
+        let other = Charge { companion: !charge.companion, ..charge };
+        let folding = groups + self.charged(other) - less(other);
+        (folding as u64 * u64::from(limits.window) > u64::from(limits.osts)).then_some(Reason::OstQuota)
     }
 
-    /// The groups that are charged like one with this duty.
-    fn charged(&self, duty: Duty) -> usize {
-        let (mut alive, mut reserved) = (self.table.alive(), self.reserved);
-        *alive.of(duty) + *reserved.of(duty)
+    /// The groups that are charged like this.
+    fn charged(&self, charge: Charge) -> usize {
+        self.table.alive().count(charge) + self.reserved.count(charge)
     }
 
     /// Those of them that will be gone whatever programs do. In a new epoch freed groups come
     /// again, beside those that have come for them.
-    fn going(&self, duty: Duty) -> usize {
-        let is_charged = |other: Duty| (other == Duty::Relay) == (duty == Duty::Relay);
-        let groups = self.table.iter().filter(|group| group.is_going() && is_charged(group.info.duty)).count();
-        let coming = self.pending.values().filter(|pending| pending.is_going() && is_charged(pending.duty)).count();
+    fn going(&self, charge: Charge) -> usize {
+        let groups = self.table.iter().filter(|group| group.is_going() && group.info.charge() == charge).count();
+        let coming = self.pending.values().filter(|pending| pending.is_going() && pending.charge() == charge).count();
         groups + coming
     }
 
@@ -145,20 +146,23 @@ impl<B> NodeCore<B> {
     fn pending_most(&self) -> usize {
         let limits = &self.identity.config.limits;
         let groups = (limits.groups as usize).saturating_add(limits.relays(self.identity.nodes_below()));
+        // Each may have a companion.
+        let groups = groups.saturating_mul(2);
         PENDING_FLOOR.saturating_add(PENDING_PER_GROUP.saturating_mul(groups))
     }
 
     pub(in crate::node) fn advance_pending(&mut self, key: &GroupKey, out: &mut impl NodeOutput) {
         let complete = self.pending.get(key).filter(|pending| pending.is_complete());
-        let Some((duty, mut standing)) = complete.map(|pending| (pending.duty, pending.standing())) else { return };
+        let Some((charge, mut standing)) = complete.map(|pending| (pending.charge(), pending.standing())) else {
+            return;
+        };
         // A group of an earlier epoch has had its room in the quota there. One that all below have
         // done with takes none, whether it exists or not: it is gone here as soon as it is made.
-        let charged = self.charged(duty);
         let needs_room = !standing.exists && !standing.all_left;
-        let is_full = needs_room && self.over_quota(duty, charged + 1).is_some();
+        let is_full = needs_room && self.over_quota(charge, |_| 0).is_some();
         standing.waits |= is_full;
         // Which of the groups will be gone takes a look at each of them, and matters only then.
-        let quota = if is_full { self.over_quota(duty, charged - self.going(duty) + 1) } else { None };
+        let quota = if is_full { self.over_quota(charge, |charge| self.going(charge)) } else { None };
         let has_to_wait = !standing.exists && self.has_to_wait(&standing);
         let quota = quota.map(|reason| self.identity.about(reason, key.members.nth(0).unwrap_or(Rank(0))));
         let identity = &self.identity;
@@ -173,7 +177,7 @@ impl<B> NodeCore<B> {
                 let header = pending.heard.said_by(header);
                 pending.step(Event::AllJoined, false);
                 pending.reserves = pending.fault.is_none() && !standing.all_left;
-                *self.reserved.of(duty) += usize::from(pending.reserves);
+                *self.reserved.of(charge) += usize::from(pending.reserves);
                 let nodes = pending.folding_nodes(identity);
                 let name = pending.name.clone();
                 let body = Body::Join { key: key.clone(), fault: pending.fault, standing, nodes, name };
@@ -216,7 +220,7 @@ impl<B> NodeCore<B> {
             return None;
         }
         let pending = self.pending.remove(key)?;
-        *self.reserved.of(pending.duty) -= usize::from(pending.reserves);
+        *self.reserved.of(pending.charge()) -= usize::from(pending.reserves);
         Some(pending)
     }
 
@@ -229,7 +233,7 @@ impl<B> NodeCore<B> {
         let Some(pending) = self.take_pending(key, Event::Ready) else { return out.note(Note::Violation) };
         let (index, generation) = self.table.next_name();
         let nodes = if self.arbiter.is_some() { pending.folding_nodes(&self.identity) } else { RankList::default() };
-        let ((left, silent), freed) = (pending.absent(), pending.freed());
+        let ((left, silent), freed, companion) = (pending.absent(), pending.freed(), pending.standing().companion);
         let info = GroupInfo {
             start,
             index,
@@ -239,6 +243,7 @@ impl<B> NodeCore<B> {
             name: pending.name,
             up: ready.map(|h| (h.group, h.generation)),
             duty: pending.duty,
+            companion,
             members: pending.members,
             all: pending.all,
             inner: pending.inner,

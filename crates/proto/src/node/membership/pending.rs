@@ -4,7 +4,7 @@ use trib_wire::{ChildIndex, Fault, GroupKey, GroupName, Marks, Rank, RankList, R
 
 use super::stage::{Event, Stage, transition};
 use crate::node::identity::Identity;
-use crate::node::info::{Duty, Member};
+use crate::node::info::{Charge, Duty, Member};
 
 /// What a child says when it joins, besides the group's key.
 #[derive(Clone, Copy)]
@@ -137,6 +137,11 @@ impl Pending {
     /// What the ranks below have of the group.
     pub(super) fn standing(&self) -> Standing {
         self.standing.unwrap_or(Standing::NEW)
+    }
+
+    /// As what it is charged. That is known when all have joined.
+    pub(super) fn charge(&self) -> Charge {
+        Charge { relayed: self.duty == Duty::Relay, companion: self.standing().companion }
     }
 
     /// A bit for each child that has left before the group is made, and for each of these that
