@@ -80,8 +80,7 @@ impl Memory {
         input: Input,
         output: *mut u8,
     ) -> Result<Memory, TryReserveError> {
-        let given = window::given(signature, size, rank);
-        let gotten = window::gotten(signature, size, rank);
+        let (given, gotten) = window::shares(signature, size, rank);
         let element = signature.dtype.size();
         let mut memory = Memory { element, input: std::ptr::null(), given, output, gotten, private: None };
         memory.input = match input {

@@ -1,7 +1,7 @@
 //! The processors of this machine that a process may use.
 
 use libc::{c_int, c_ulong};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The processors on which this thread may run.
 pub(crate) fn own() -> Option<Vec<u32>> {
@@ -18,8 +18,12 @@ pub(crate) fn own() -> Option<Vec<u32>> {
 }
 
 /// The processor on which this thread runs now.
+///
+/// The C library is asked: where the kernel keeps the number in the thread's own memory it reads it
+/// there, and it also finds the kernel's page with such functions under valgrind.
 pub(crate) fn current() -> u32 {
-    sched_getcpu() as u32
+    // SAFETY: it has no preconditions. Every kernel that has futexes answers it.
+    unsafe { libc::sched_getcpu() as u32 }
 }
 
 /// Moves this thread to another of its processors, if it has one. Its set stays as it is.
@@ -27,7 +31,7 @@ pub(crate) fn leave_current() {
     // Where the kernel's sets are longer than this one, threads stay where they are.
     let Ok(all) = sched_getaffinity(None) else { return };
     let mut others = all;
-    let own = sched_getcpu();
+    let own = current() as usize;
     if own < CpuSet::MAX_CPU {
         others.unset(own);
     }

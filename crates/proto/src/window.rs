@@ -34,6 +34,15 @@ pub fn vector_bytes(signature: &Signature, size: u32) -> Option<u64> {
     vector_elements(signature, size).map(|elements| signature.layout().most(&(0..elements)))
 }
 
+/// The elements of the vector that group rank `rank` gives, and those that it gets.
+#[inline]
+pub fn shares(signature: &Signature, size: u32, rank: u32) -> (Range<u64>, Range<u64>) {
+    if signature.collective == Collective::Barrier {
+        return (0..0, 0..0);
+    }
+    (given(signature, size, rank), gotten(signature, size, rank))
+}
+
 /// The elements of the vector that group rank `rank` gives.
 #[inline]
 pub fn given(signature: &Signature, size: u32, rank: u32) -> Range<u64> {

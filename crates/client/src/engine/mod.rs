@@ -345,7 +345,7 @@ impl Engine {
     #[inline]
     fn board_for(&self, group: &GroupState, posting: &Posting) -> Option<usize> {
         let Posting::Whole(signature, _) = posting else { return None };
-        self.boards.takes(group, signature.collective)
+        self.boards.takes(group, signature)
     }
 
     fn post(&mut self, lanes: &Lanes, group: &GroupState, posting: Posting) -> Result<Arc<Completion>, Error> {

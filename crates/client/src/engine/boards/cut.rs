@@ -22,7 +22,26 @@ pub(super) struct View {
     /// The operation's root, if it is one of them.
     pub(super) root: Option<u32>,
     /// The group has members on other hosts: the first member here brings the answer.
-    pub(super) is_wide: bool,
+    pub(super) beyond: Option<Beyond>,
+}
+
+/// Where a member is in a group that has others on other hosts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Beyond {
+    /// How many members the group has, and which of them this is.
+    pub(super) size: u32,
+    pub(super) rank: u32,
+}
+
+impl View {
+    fn is_wide(&self) -> bool {
+        self.beyond.is_some()
+    }
+
+    /// How many members the group has, and which of them this is.
+    fn position(&self) -> (u32, u32) {
+        self.beyond.map_or((self.members, self.me), |beyond| (beyond.size, beyond.rank))
+    }
 }
 
 /// An operation of a group, as one member sees it.
@@ -30,6 +49,10 @@ pub(super) struct View {
 pub(super) struct Cut {
     pub(super) signature: Signature,
     view: View,
+    /// It has a block for each member.
+    has_blocks: bool,
+    /// It has no way over the boards of its group, where it is only shown.
+    is_shown: bool,
     /// The elements of the whole vector, or of a block.
     elements: u64,
     /// How many of them a full piece has.
@@ -52,29 +75,79 @@ pub(super) enum Need {
 impl Cut {
     pub(super) fn new(signature: Signature, view: View, piece_len: usize) -> Cut {
         let element = signature.dtype.size() as u64;
+        let (size, _) = view.position();
         let blocks = match signature.collective {
-            Collective::ReduceScatter => u64::from(view.members),
+            Collective::ReduceScatter => u64::from(size),
             _ => 1,
         };
-        let elements = match signature.collective {
-            // They go another way, and are only shown.
-            Collective::ReduceScatter | Collective::Allgather if view.is_wide => 0,
-            Collective::ReduceScatter | Collective::Allgather => signature.count,
-            _ => window::vector_elements(&signature, view.members).unwrap_or(0),
+        let has_blocks = matches!(signature.collective, Collective::ReduceScatter | Collective::Allgather);
+        let is_shown = view.is_wide() && !goes_over_boards(&signature, size);
+        let elements = match has_blocks {
+            _ if is_shown => 0,
+            true => signature.count,
+            false => window::vector_elements(&signature, view.members).unwrap_or(0),
         };
         let most = (piece_len as u64 / element / blocks).max(1);
         // Pieces of one length leave no short one at the end, which would be waited for as well.
         let stride = elements.div_ceil(elements.div_ceil(most).max(1)).max(1);
         let pieces = elements.div_ceil(stride).max(1);
-        Cut { signature, view, elements, stride, pieces }
+        Cut { signature, view, has_blocks, is_shown, elements, stride, pieces }
+    }
+
+    /// What the heads call for a piece, if `root` is the head of the root's host.
+    ///
+    /// The group of the heads knows no blocks of the members. Where there are some, each host gives
+    /// what it has of the whole vector and gets all of it, which is more than it needs, but short.
+    pub(super) fn between(&self, piece: u64, root: u32) -> Signature {
+        let count = self.answer_elements(piece).end;
+        let carried = Signature { collective: Collective::Allreduce, root: CARRIED, count, ..self.signature };
+        match self.signature.collective {
+            _ if self.is_shown => Signature { root: 0, count: 0, ..self.signature },
+            Collective::Allgather => {
+                let count = count * self.signature.dtype.size() as u64;
+                Signature { dtype: DataType::U8, op: ReduceOp::BitOr, count, ..carried }
+            }
+            Collective::ReduceScatter => carried,
+            _ => Signature { root, count, ..self.signature },
+        }
+    }
+
+    /// Whether it is only shown to members on other hosts, and goes another way.
+    pub(super) fn is_shown(&self) -> bool {
+        self.is_shown
     }
 
     /// Whether a node that compares what the heads call has seen a piece of this call, as far as
     /// that can be told without its root.
     pub(super) fn has_piece(&self, seen: &Signature) -> bool {
-        let Signature { collective, dtype, op, .. } = self.signature;
-        let lens = [0, self.pieces - 1].map(|piece| self.elements_of(piece)).map(|range| range.end - range.start);
-        (collective, dtype, op) == (seen.collective, seen.dtype, seen.op) && lens.contains(&seen.count)
+        let has_root = matches!(self.signature.collective, Collective::Reduce | Collective::Bcast);
+        let root = if has_root { seen.root } else { 0 };
+        [0, self.pieces - 1].map(|piece| self.between(piece, root)).contains(seen)
+    }
+
+    /// The elements of the answer to a piece, from 0 on: all blocks, if there are some.
+    fn answer_elements(&self, piece: u64) -> Range<u64> {
+        let Range { start, end } = self.elements_of(piece);
+        let blocks = if self.has_blocks && !self.is_shown { u64::from(self.view.position().0) } else { 1 };
+        0..(end - start) * blocks
+    }
+
+    /// The bytes of the answer to a piece in a group that has members on other hosts.
+    pub(super) fn answer_bytes(&self, piece: u64) -> usize {
+        self.answer_elements(piece).end as usize * self.signature.dtype.size()
+    }
+
+    /// What this member gets of the answer to a piece: from which byte of it on, and the elements
+    /// of the result.
+    pub(super) fn of_answer(&self, piece: u64) -> (usize, Range<u64>) {
+        match self.signature.collective {
+            Collective::Allgather => (0, self.answer_elements(piece)),
+            Collective::ReduceScatter => {
+                let (_, rank) = self.view.position();
+                (rank as usize * self.piece_bytes(piece), self.in_block(piece, rank))
+            }
+            _ => (0, self.in_block(piece, 0)),
+        }
     }
 
     /// How many pieces there are, at least one.
@@ -106,8 +179,8 @@ impl Cut {
             Collective::Barrier => 0..0,
             Collective::Bcast if !self.is_root() => 0..0,
             Collective::Allreduce | Collective::Reduce | Collective::Bcast => 0..1,
-            Collective::Allgather => self.view.me..self.view.me + 1,
-            Collective::ReduceScatter => 0..self.view.members,
+            Collective::Allgather => self.view.position().1..self.view.position().1 + 1,
+            Collective::ReduceScatter => 0..self.view.position().0,
         };
         let cut = *self;
         blocks.map(move |block| cut.in_block(piece, block))
@@ -116,7 +189,7 @@ impl Cut {
     /// The bytes that a member which gives to a piece puts there in all.
     pub(super) fn given_bytes(&self, piece: u64) -> usize {
         let blocks =
-            if self.signature.collective == Collective::ReduceScatter { self.view.members as usize } else { 1 };
+            if self.signature.collective == Collective::ReduceScatter { self.view.position().0 as usize } else { 1 };
         blocks * self.piece_bytes(piece)
     }
 
@@ -132,7 +205,7 @@ impl Cut {
     /// Whether this member shows a cell for each piece. In a wide group all do, because the first
     /// compares what they have called before it speaks for them.
     pub(super) fn gives(&self) -> bool {
-        self.view.is_wide || self.signature.collective != Collective::Bcast || self.is_root()
+        self.view.is_wide() || self.signature.collective != Collective::Bcast || self.is_root()
     }
 
     /// Whether this member gets anything.
@@ -148,14 +221,14 @@ impl Cut {
     /// Whose contributions this member needs before it has done with a piece.
     pub(super) fn need(&self) -> Need {
         // The others' pieces stay where they are until it has done with them.
-        if self.view.is_wide && self.view.me == 0 {
+        if self.view.is_wide() && self.view.me == 0 {
             return Need::Answer;
         }
         match (self.signature.collective, self.source()) {
             (Collective::Reduce | Collective::Bcast, _) if !self.gets() => Need::Nobody,
-            (Collective::Allgather | Collective::ReduceScatter, _) if self.view.is_wide => Need::Nobody,
+            _ if self.is_shown => Need::Nobody,
             (Collective::Bcast, Some(root)) => Need::Root(root),
-            _ if self.view.is_wide => Need::Answer,
+            _ if self.view.is_wide() => Need::Answer,
             _ => Need::All,
         }
     }
@@ -168,7 +241,7 @@ impl Cut {
         let folds = matches!(self.signature.collective, Collective::Allreduce | Collective::Reduce);
         let bytes = self.piece_bytes(piece);
         let members = self.view.members;
-        if !folds || members < portions_from(self.view.is_wide) || bytes * (members as usize) < FOLD_ALONE_MAX {
+        if !folds || members < portions_from(self.view.is_wide()) || bytes * (members as usize) < FOLD_ALONE_MAX {
             return 0;
         }
         bytes.div_ceil(self.portion_len()) as u64
@@ -194,6 +267,14 @@ impl Cut {
     }
 }
 
+/// Whether an operation goes over the boards of a group that has members on several hosts: if it
+/// has a block for each, only as long as all blocks are short, because each host gets them all.
+pub(super) fn goes_over_boards(signature: &Signature, size: u32) -> bool {
+    let has_blocks = matches!(signature.collective, Collective::Allgather | Collective::ReduceScatter);
+    let bytes = window::vector_elements(signature, size).unwrap_or(u64::MAX);
+    !has_blocks || bytes.saturating_mul(signature.dtype.size() as u64) <= CARRIED_MAX
+}
+
 /// The signature in such words, if they are one.
 pub(super) fn signature_of([codes, count]: [u64; 2]) -> Option<Signature> {
     let [collective, dtype, op, format] = (codes as u32).to_le_bytes();
@@ -213,6 +294,10 @@ pub(super) fn portions_from(is_wide: bool) -> u32 {
     if is_wide { 2 } else { 3 }
 }
 
+/// What the heads call as the root of an allreduce that carries something else. A plain one has 0.
+const CARRIED: u32 = 1;
+/// In bytes, of all blocks together. It is less than every board has room for.
+const CARRIED_MAX: u64 = 4096;
 /// In bytes. A claim costs about as much as folding a tenth of it.
 const PORTION: usize = 8 * 1024;
 /// A member folds alone what all members together give so many bytes to.
@@ -227,7 +312,7 @@ mod tests {
     fn cut(collective: Collective, count: u64, members: u32, me: u32, root: u32) -> Cut {
         let signature =
             Signature { collective, dtype: DataType::F64, op: ReduceOp::Sum, format: WireFormat::Plain, root, count };
-        Cut::new(signature, View { members, me, root: Some(root), is_wide: false }, 4096)
+        Cut::new(signature, View { members, me, root: Some(root), beyond: None }, 4096)
     }
 
     proptest! {
@@ -259,7 +344,8 @@ mod tests {
     fn in_a_wide_group_the_first_member_speaks_for_the_others() {
         let cut = |collective, me, root: Option<u32>| {
             let plain = cut(collective, 4096, 3, me, root.unwrap_or(7));
-            Cut::new(plain.signature, View { members: 3, me, root, is_wide: true }, 64 * 1024)
+            let beyond = Some(Beyond { size: 5, rank: me + 1 });
+            Cut::new(plain.signature, View { members: 3, me, root, beyond }, 64 * 1024)
         };
         let needs = |collective, root| [0, 1, 2].map(|me| cut(collective, me, root).need());
         use Need::{Answer, Nobody, Root};
@@ -269,8 +355,27 @@ mod tests {
         assert_eq!(needs(Collective::Reduce, None), [Answer, Nobody, Nobody]);
         assert_eq!(needs(Collective::Bcast, Some(1)), [Answer, Nobody, Root(1)]);
         assert_eq!(needs(Collective::Bcast, None), [Answer; 3]);
-        assert_eq!(needs(Collective::Allgather, None), [Answer, Nobody, Nobody], "it goes another way");
+        assert_eq!(needs(Collective::Allgather, None), [Answer, Nobody, Nobody], "it is long, and goes another way");
         assert_eq!(cut(Collective::ReduceScatter, 1, None).given_bytes(0), 0);
+        // Short ones go this way, and members have the ranks that they have in the group.
+        let of = |collective, count| {
+            let Cut { signature, view, .. } = cut(collective, 1, None);
+            Cut::new(Signature { count, ..signature }, view, 64 * 1024)
+        };
+        let short = |collective| of(collective, 7);
+        let (gather, scatter) = (short(Collective::Allgather), short(Collective::ReduceScatter));
+        assert_eq!((gather.need(), scatter.need()), (Answer, Answer));
+        assert_eq!((gather.given(0).next(), gather.given_bytes(0)), (Some(14..21), 56));
+        assert_eq!((scatter.given(0).count(), scatter.given_bytes(0)), (5, 280));
+        assert_eq!((gather.answer_bytes(0), scatter.answer_bytes(0)), (280, 280));
+        assert_eq!((gather.of_answer(0), scatter.of_answer(0)), ((0, 0..35), (112, 14..21)));
+        let seen = [gather, scatter].map(|cut| cut.between(0, 0));
+        assert_eq!(
+            seen.map(|seen| (seen.collective, seen.count)),
+            [(Collective::Allreduce, 280), (Collective::Allreduce, 35)]
+        );
+        assert!(gather.has_piece(&seen[0]) && !gather.has_piece(&seen[1]));
+        assert!(!of(Collective::Allreduce, 35).has_piece(&seen[1]), "a plain one has another root");
         let bcast = cut(Collective::Bcast, 2, Some(1));
         assert!(bcast.gives() && bcast.given(0).next().is_none(), "all show what they have called");
         assert!(cut(Collective::Allreduce, 0, None).portions(0) > 0);

@@ -12,6 +12,13 @@ pub(crate) struct FirstWait<'a> {
 }
 
 impl FirstWait<'_> {
+    /// Looks before anybody is woken. `is_roomy` says that the members have a processor each; else
+    /// this one looks once, because another member needs its processor.
+    #[inline]
+    pub(super) fn glance(&mut self, is_roomy: bool, mut look: impl FnMut() -> bool) -> bool {
+        if is_roomy { self.stare.glance(look) } else { look() }
+    }
+
     /// Looks for a while, and returns whether a look found something. `is_roomy` says that the
     /// members have a processor each; else this one gives way between its looks.
     #[inline]

@@ -123,15 +123,12 @@ fn operation(board: &Board, cut: &Cut, (number, index): (u64, u64), span: &Span)
     let len = cut.piece_bytes(index);
     // A root that is no member is refused when the operation is posted.
     let (root_host, _) = span.find(cut.signature.root).unwrap_or_default();
-    let elements = cut.in_block(index, 0);
-    let signature = Signature { root: root_host, count: elements.end - elements.start, ..cut.signature };
-    let answer = board.answer_at(number, len);
+    let signature = cut.between(index, root_host);
+    let answer = board.answer_at(number, cut.answer_bytes(index));
     let (input, output) = match (cut.signature.collective, cut.source()) {
         (Collective::Barrier, _) => return (signature, Memory::none()),
-        // These go another way. Here they only show that they are what was called.
-        (Collective::Allgather | Collective::ReduceScatter, _) => {
-            return (Signature { root: 0, count: 0, ..signature }, Memory::none());
-        }
+        // It goes another way. Here it only shows that it is what was called.
+        _ if cut.is_shown() => return (signature, Memory::none()),
         (Collective::Bcast, Some(root)) => (Input::At(board.given_at(number, root, len)), std::ptr::null_mut()),
         (Collective::Bcast, None) => (Input::At(std::ptr::null()), answer),
         (Collective::Reduce, _) if root_host != span.home() => (Input::At(answer), std::ptr::null_mut()),
@@ -176,14 +173,14 @@ fn told(fault: Fault, own: &Own<'_>) -> Option<Fault> {
 /// host, and of one that goes another way nothing but its kind.
 fn is_whole(seen: &Signature, piece_len: usize) -> bool {
     let is_short = seen.count.saturating_mul(2 * seen.dtype.size() as u64) <= piece_len as u64;
-    is_short && matches!(seen.collective, Collective::Allreduce | Collective::Barrier)
+    is_short && seen.root == 0 && matches!(seen.collective, Collective::Allreduce | Collective::Barrier)
 }
 
 #[cfg(test)]
 mod tests {
     use trib_wire::{DataType, NodeId, RankList, ReduceOp, WireFormat};
 
-    use super::super::cut::View;
+    use super::super::cut::{Beyond, View};
     use super::super::shape::tests::trees;
     use super::*;
 
@@ -192,7 +189,8 @@ mod tests {
     }
 
     fn cut(signature: Signature) -> Cut {
-        Cut::new(signature, View { members: 2, me: 0, root: None, is_wide: true }, piece_len())
+        let beyond = Some(Beyond { size: 4, rank: 0 });
+        Cut::new(signature, View { members: 2, me: 0, root: None, beyond }, piece_len())
     }
 
     /// Two hosts of two ranks.
@@ -233,9 +231,11 @@ mod tests {
         assert_eq!(said(long, longer), [Some(None); 2], "neither sees the other's");
         let [one, other] = [0, 2].map(|root| call(Collective::Bcast, 7, root));
         assert_eq!(said(one, other), [Some(None); 2], "they see hosts for roots");
-        let gather = call(Collective::Allgather, 7, 0);
-        assert_eq!(said(gather, short), [Some(Some((gather, short))), None], "what goes another way is known here");
-        assert_eq!(said(gather, long), [Some(None); 2]);
+        // What goes another way, or as something else, is known at home alone.
+        for gather in [7, 50_000].map(|count| call(Collective::Allgather, count, 0)) {
+            assert_eq!(said(gather, short), [Some(Some((gather, short))), None]);
+            assert_eq!(said(gather, long), [Some(None); 2]);
+        }
     }
 
     #[test]

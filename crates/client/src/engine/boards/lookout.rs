@@ -46,7 +46,7 @@ impl Lookout {
 #[inline]
 pub(super) fn is_given(board: &Board, piece: u64, need: Need) -> bool {
     match need {
-        Need::All => (0..board.members()).all(|member| board.has_given(piece, member)),
+        Need::All => board.is_whole(piece),
         Need::Root(root) => board.has_given(piece, root),
         Need::Answer => board.answered(piece).is_some(),
         Need::Nobody => true,

@@ -38,7 +38,7 @@ use std::sync::Arc;
 use trib_proto::Nanos;
 use trib_proto::leaf::{GroupId, Standstill};
 use trib_transport::memory::{Bell, Board};
-use trib_wire::{Collective, RankList, Signature};
+use trib_wire::{RankList, Signature};
 
 use super::lane::Lane;
 use super::operation::Operation;
@@ -190,12 +190,12 @@ impl Boards {
         std::ptr::eq(&raw const *group.state, state).then_some(at)
     }
 
-    /// The same, if the group's operations of this kind are posted here, and not on its lane.
+    /// The same, if this operation of the group is posted here, and not on its lane.
     #[inline]
-    pub(super) fn takes(&self, state: &GroupState, collective: Collective) -> Option<usize> {
+    pub(super) fn takes(&self, state: &GroupState, signature: &Signature) -> Option<usize> {
         let here = |at: &usize| match &self.groups[*at] {
             Some(Group { way: Way::Founding(..), .. }) => true,
-            Some(Group { way: Way::Board(running), .. }) => running.serves(collective),
+            Some(Group { way: Way::Board(running), .. }) => running.serves(signature),
             _ => false,
         };
         self.index_of(state).filter(here)
@@ -395,7 +395,7 @@ impl Boards {
             }
             Ok(Verdict::Board(mut running)) => {
                 for Waiting { signature, memory, completion } in waiting {
-                    if running.serves(signature.collective) {
+                    if running.serves(&signature) {
                         running.post(signature, memory, completion);
                         self.operations += 1;
                     } else {

@@ -1,5 +1,7 @@
 //! A piece of an operation, as a member that may take it sees it.
 
+use core::ops::Range;
+
 use trib_transport::memory::Board;
 use trib_wire::{Collective, Signature};
 
@@ -32,15 +34,25 @@ impl Piece<'_> {
     }
 
     /// Folds what all members here have given to where the answer comes to. There are no portions.
-    pub(super) fn fold_for_all(&self, folder: &mut Folder) {
-        let len = self.cut.piece_bytes(self.index);
-        if len == 0 || !matches!(self.cut.signature.collective, Collective::Allreduce | Collective::Reduce) {
+    /// `ranks` are theirs in the group.
+    pub(super) fn fold_for_all(&self, folder: &mut Folder, ranks: &[u32]) {
+        let len = self.cut.answer_bytes(self.index);
+        if len == 0 || matches!(self.cut.signature.collective, Collective::Barrier | Collective::Bcast) {
             return;
         }
         // SAFETY: all members have given, and this one, which alone writes there, has not shown the
         // answer.
         let into = unsafe { core::slice::from_raw_parts_mut(self.board.answer_at(self.number, len), len) };
-        self.fold(folder, 0, into);
+        if self.cut.signature.collective != Collective::Allgather {
+            return self.fold(folder, 0, into);
+        }
+        into.fill(0);
+        let block = self.cut.piece_bytes(self.index);
+        for (member, rank) in ranks.iter().enumerate() {
+            // SAFETY: the member has given, and this one has not taken the piece.
+            let given = unsafe { self.board.given(self.number, member, block) };
+            into[*rank as usize * block..][..block].copy_from_slice(given);
+        }
     }
 
     /// Copies or folds what this member gets to its memory.
@@ -50,19 +62,26 @@ impl Piece<'_> {
         if len == 0 || !cut.gets() {
             return;
         }
-        let result = |block: u32| {
-            let start = memory.gotten_at(&cut.in_block(index, block)).expect("a member gets what the cut says");
+        let result_of = |elements: Range<u64>| {
+            let start = memory.gotten_at(&elements).expect("a member gets what the cut says");
+            let len = (elements.end - elements.start) as usize * cut.signature.dtype.size();
             // SAFETY: `gotten_at` checked that the elements lie inside the result of an operation
             // that runs, and nothing else touches that.
             unsafe { core::slice::from_raw_parts_mut(start, len) }
         };
+        let result = |block: u32| result_of(cut.in_block(index, block));
         // SAFETY: the member has given, or this one would not be here, and this one has not taken
         // the piece.
         let given = |member: usize| unsafe { board.given(number, member, len) };
         match (cut.signature.collective, cut.source()) {
             (Collective::Bcast, Some(root)) => return result(0).copy_from_slice(given(root)),
-            // SAFETY: the answer is there, and this member has not taken the piece.
-            _ if cut.need() == Need::Answer => return result(0).copy_from_slice(unsafe { board.answer(number, len) }),
+            _ if cut.need() == Need::Answer => {
+                let (from, elements) = cut.of_answer(index);
+                // SAFETY: the answer is there, and this member has not taken the piece.
+                let answer = unsafe { board.answer(number, cut.answer_bytes(index)) };
+                let result = result_of(elements);
+                return result.copy_from_slice(&answer[from..from + result.len()]);
+            }
             _ => {}
         }
         match cut.signature.collective {

@@ -23,7 +23,8 @@ pub(super) struct Span {
     host_of: Vec<u32>,
     /// The first member of each host.
     heads: Vec<u32>,
-    /// The host of this member.
+    /// This member, and its host.
+    me: u32,
     home: u32,
     /// The members on it.
     local: Vec<u32>,
@@ -75,7 +76,7 @@ impl Span {
         }
         let heads = all.iter().filter_map(|members| members.first().copied()).collect();
         let piece_len = Board::piece_len_of(most)?;
-        Some(Span { host_of, heads, home, local, shape, piece_len })
+        Some(Span { host_of, heads, me, home, local, shape, piece_len })
     }
 
     /// The members on this host, by their positions in the group.
@@ -91,6 +92,16 @@ impl Span {
     /// The bytes of a piece on each of the group's boards.
     pub(super) fn piece_len(&self) -> usize {
         self.piece_len
+    }
+
+    /// How many members the group has.
+    pub(super) fn size(&self) -> u32 {
+        self.host_of.len() as u32
+    }
+
+    /// Which of them this is.
+    pub(super) fn me(&self) -> u32 {
+        self.me
     }
 
     /// How many hosts there are.

@@ -362,12 +362,12 @@ fn a_member_that_stops_while_it_folds_is_waited_for_by_name() {
     let draw = Draw { collective: Collective::Allreduce, count: 8192, root: 0, in_place: false };
     // The third member gives, claims a portion and is not seen again.
     let signature = draw.signature();
-    let view = View { members: 3, me: 2, root: None, is_wide: false };
+    let view = View { members: 3, me: 2, root: None, beyond: None };
     let cut = Cut::new(signature, view, stopped.piece_len());
     let given = vector(&signature, 3, 2, 0);
     // SAFETY: there is room, the piece is shown next, and the vector is that long.
     unsafe { stopped.put(0, given.len(), 0, given.as_ptr(), given.len()) };
-    stopped.show(0, cut.words());
+    stopped.show(0, cut.words(), 0);
     stopped.begin_folding(0);
     assert_eq!(stopped.claim(0, cut.portions(0)), Some(0));
     let kept: Vec<Posted> = (0..2).map(|member| members.post_to(member, 3, draw, 0)).collect();

@@ -4,7 +4,8 @@
 //!   head      how many members are asleep
 //!   members   one line each: pieces taken, asleep?, left?, piece that it folds, processor
 //!   slots     WINDOW times: portions claimed, portions folded,
-//!             a cell for each member, and one for the answer: number, signature, few bytes
+//!             a cell for each member, and one for the answer: number, signature, pieces taken,
+//!             few bytes
 //!             a room for each member, and one for the sum and the answer: many bytes
 //! ```
 //! The cells of a slot lie side by side, so that who looks who has given, and what, if that is
@@ -17,8 +18,8 @@ const LINE: usize = 128;
 pub const WINDOW: u64 = 4;
 /// The largest number of members.
 pub const MEMBERS_MAX: usize = 256;
-/// What a cell begins with, before its bytes: the number and the signature.
-const CELL_HEAD: usize = 24;
+/// What a cell begins with, before its bytes: the number, the signature, and the pieces taken.
+const CELL_HEAD: usize = 32;
 /// So many bytes fit into the cell itself.
 pub(super) const SHORT: usize = LINE - CELL_HEAD;
 /// Rooms do not begin at the same offset of a page, because processors would take their addresses
@@ -114,11 +115,19 @@ impl Layout {
         self.members
     }
 
-    /// A cell's first word is its number, and the next are the signature.
+    /// A cell's first word is its number, the next two are the signature, and the fourth says how
+    /// many pieces the member had taken.
     #[inline]
     pub(super) fn cell(self, piece: u64, member: usize) -> usize {
         assert!(member <= self.members);
         self.slot_of(piece) + 2 * LINE + member * LINE
+    }
+
+    /// The cells of all members, in order.
+    #[inline]
+    pub(super) fn cells(self, piece: u64) -> impl Iterator<Item = usize> {
+        let first = self.cell(piece, 0);
+        (0..self.members).map(move |member| first + member * LINE)
     }
 
     /// Where a member puts `len` bytes.

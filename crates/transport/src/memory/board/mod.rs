@@ -133,17 +133,19 @@ impl Board {
         unsafe { core::ptr::copy_nonoverlapping(bytes, own, len) };
     }
 
-    /// Shows the others that this member has given to `piece`, and to which operation.
+    /// Shows the others that this member has given to `piece`, and to which operation, and that it
+    /// needs nothing of the pieces below `taken` any more.
     #[inline]
-    pub fn show(&self, piece: u64, signature: [u64; 2]) {
-        self.show_cell(piece, self.me, signature);
+    pub fn show(&self, piece: u64, signature: [u64; 2], taken: u64) {
+        self.show_cell(piece, self.me, signature, taken);
     }
 
     #[inline]
-    fn show_cell(&self, piece: u64, member: usize, signature: [u64; 2]) {
+    fn show_cell(&self, piece: u64, member: usize, signature: [u64; 2], taken: u64) {
         let cell = self.layout.cell(piece, member);
         self.word(cell + 8).store(signature[0], Relaxed);
         self.word(cell + 16).store(signature[1], Relaxed);
+        self.word(cell + 24).store(taken, Relaxed);
         self.word(cell).store(piece + 1, Release);
     }
 
@@ -158,6 +160,23 @@ impl Board {
     pub fn signature(&self, piece: u64, member: usize) -> [u64; 2] {
         let cell = self.layout.cell(piece, member);
         [self.word(cell + 8).load(Relaxed), self.word(cell + 16).load(Relaxed)]
+    }
+
+    /// Whether all members have given to `piece`.
+    #[inline]
+    pub fn is_whole(&self, piece: u64) -> bool {
+        self.layout.cells(piece).all(|cell| self.word(cell).load(Acquire) == piece + 1)
+    }
+
+    /// Whether all members, which have given to `piece`, have given to this operation. If so: how
+    /// many pieces all of them had taken by then. Who looks at their cells anyway need not fetch
+    /// the lines where they count what they take.
+    #[inline]
+    pub fn agreed(&self, piece: u64, signature: [u64; 2]) -> Option<u64> {
+        self.layout.cells(piece).try_fold(piece, |least, cell| {
+            let [one, other, taken] = [8, 16, 24].map(|at| self.word(cell + at).load(Relaxed));
+            ([one, other] == signature).then_some(least.min(taken))
+        })
     }
 
     /// The `whole` bytes that a member has given to `piece`.
@@ -262,7 +281,7 @@ impl Board {
 
     /// Shows the others that the answer to `piece` lies in its place, and to which operation.
     pub fn show_answer(&self, piece: u64, signature: [u64; 2]) {
-        self.show_cell(piece, self.layout.answer(), signature);
+        self.show_cell(piece, self.layout.answer(), signature, 0);
     }
 
     /// To which operation the answer is, if there is one to `piece`.
@@ -285,10 +304,18 @@ impl Board {
         unsafe { core::slice::from_raw_parts(self.answer_at(piece, len), len) }
     }
 
-    /// This member needs nothing of the pieces below `end` any more.
+    /// This member needs nothing of the pieces below `end` any more. Returns whether anybody
+    /// sleeps, also of those that wait for something that was shown before.
     #[inline]
-    pub fn take(&self, end: u64) {
-        self.word(self.layout.taken(self.me)).store(end, Release);
+    pub fn take(&self, end: u64) -> bool {
+        let taken = self.word(self.layout.taken(self.me));
+        // There an exchange is a fence, too, and costs less than one: nobody else has the line.
+        if cfg!(target_arch = "x86_64") {
+            taken.swap(end, SeqCst);
+            return self.word(self.layout.sleepers()).load(SeqCst) != 0;
+        }
+        taken.store(end, Release);
+        self.has_sleepers()
     }
 
     /// A member needs nothing of the pieces below this number.

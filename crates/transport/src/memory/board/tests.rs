@@ -16,7 +16,7 @@ fn boards(members: usize) -> Vec<Board> {
 fn put(board: &Board, piece: u64, bytes: &[u8]) {
     // SAFETY: the tests put before they show, and have room.
     unsafe { board.put(piece, bytes.len(), 0, bytes.as_ptr(), bytes.len()) };
-    board.show(piece, [7, bytes.len() as u64]);
+    board.show(piece, [7, bytes.len() as u64], piece / 2);
 }
 
 #[test]
@@ -39,6 +39,19 @@ fn what_one_member_gives_the_others_see_and_a_slot_waits_for_all() {
     assert!(one.has_room(WINDOW, &mut known) && !one.has_room(WINDOW + 1, &mut known));
     assert!(two.has_room(0, &mut theirs));
     assert!(!two.has_given(WINDOW, 0), "a slot's former number is not this one");
+}
+
+#[test]
+fn who_sees_a_whole_piece_sees_what_was_called_and_how_much_all_had_taken() {
+    let [one, two]: [Board; 2] = boards(2).try_into().unwrap();
+    one.show(6, [7, 8], 4);
+    assert!(!one.is_whole(6) && !two.is_whole(6));
+    two.show(6, [7, 8], 5);
+    assert!(one.is_whole(6) && !one.is_whole(2) && !one.is_whole(10));
+    assert_eq!((one.agreed(6, [7, 8]), one.agreed(6, [7, 9])), (Some(4), None));
+    two.show(7, [7, 8], 6);
+    one.show(7, [6, 8], 6);
+    assert_eq!((one.agreed(7, [7, 8]), two.agreed(7, [6, 8])), (None, None));
 }
 
 #[test]

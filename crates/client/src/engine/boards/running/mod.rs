@@ -6,10 +6,11 @@
 //! Each piece goes this way at each member, pieces in order. A member gives ahead as far as the
 //! board has room, so that it holds up nobody while it waits itself. In a wide group, whose members
 //! are on several hosts, the first member here sends what is folded up, and a piece is ready when
-//! its answer is there (`heads`). `comparing` finds what is wrong, and `waiting` is how a member
-//! waits.
+//! its answer is there (`heads`). `short` is what a member does while its caller waits, `comparing`
+//! finds what is wrong, and `waiting` is how a member waits.
 
 mod comparing;
+mod short;
 mod waiting;
 
 use std::collections::VecDeque;
@@ -19,8 +20,7 @@ use trib_transport::memory::{Bell, BellAddress, Board, Wish};
 use trib_wire::body::Fault;
 use trib_wire::{Collective, Rank, RankList, Signature};
 
-use super::cut::{Cut, Need, View, portions_from};
-use super::first_wait::FirstWait;
+use super::cut::{Beyond, Cut, Need, View, goes_over_boards, portions_from};
 use super::fold::Folder;
 use super::heads::{Heads, Own, Trunk};
 use super::late::Vigil;
@@ -31,6 +31,7 @@ use super::span::Span;
 use crate::completion::Completion;
 use crate::memory::Memory;
 use crate::processors;
+use short::Call;
 
 /// A group that has a board.
 pub(super) struct Running {
@@ -55,8 +56,8 @@ pub(super) struct Running {
     /// How many operations are over.
     done: u64,
     vigil: Vigil,
-    /// How the last operation that was asked for is cut: programs call the same again and again.
-    last: Option<Cut>,
+    /// The last operation that was asked for: programs call the same again and again.
+    last: Option<Call>,
     /// A member that waits may keep its processor for a while.
     is_roomy: bool,
     /// The group has failed: only what is on its way is taken.
@@ -120,11 +121,11 @@ impl Running {
         self
     }
 
-    /// Whether operations of this kind go over the board. In a wide group those do not whose result
-    /// differs from rank to rank: what of it a host needs is not known to the group of the heads.
+    /// Whether an operation goes over the board. In a wide group long ones do not that have a block
+    /// for each rank: which blocks a host needs is not known to the group of the heads.
     #[inline]
-    pub(super) fn serves(&self, collective: Collective) -> bool {
-        !self.is_wide() || !matches!(collective, Collective::Allgather | Collective::ReduceScatter)
+    pub(super) fn serves(&self, signature: &Signature) -> bool {
+        self.wide.as_ref().is_none_or(|wide| goes_over_boards(signature, wide.span.size()))
     }
 
     /// Whether the group has members on other hosts.
@@ -139,73 +140,20 @@ impl Running {
     }
 
     pub(super) fn post(&mut self, signature: Signature, memory: Memory, completion: Arc<Completion>) {
-        let cut = self.cut(signature);
+        let cut = self.recall(signature).cut;
         self.operations.push_back(Operation { cut, memory, completion, first: self.posted });
         self.posted += cut.pieces();
     }
 
-    /// Does a short operation at once, if the others give while this member stares, and nothing
-    /// else is under way. It saves what an operation takes that is put down for later. `Err` has
-    /// the memory of one that is to be posted; if this member has given already, `post_given` does
-    /// that.
-    #[inline]
-    pub(super) fn run_short(
-        &mut self,
-        signature: Signature,
-        mut memory: Memory,
-        bell: &Bell,
-        first_wait: &mut FirstWait<'_>,
-    ) -> Result<(), (Memory, bool)> {
-        let cut = self.cut(signature);
-        // What members fold together is waited for in between.
-        let is_short =
-            self.operations.is_empty() && cut.pieces() == 1 && cut.given_bytes(0) <= SHORT && cut.portions(0) == 0;
-        if !is_short || self.is_wide() || !self.board.has_room(self.given, &mut self.known) {
-            return Err((memory, false));
-        }
-        let number = self.given;
-        if cut.gives() {
-            self.give_piece(&cut, &memory, 0, bell);
-        }
-        self.given += 1;
-        self.posted += 1;
-        let (board, need) = (&self.board, cut.need());
-        let come = || is_given(board, number, need);
-        if !(come() || first_wait.look(self.is_roomy, come)) || self.compare(number, &cut, need).is_err() {
-            return Err((memory, true));
-        }
-        let piece = Piece { board: &self.board, shape: &self.shape, cut: &cut, number, index: 0 };
-        piece.take(&mut self.folder, &mut memory);
-        self.taken += 1;
-        self.board.take(self.taken);
-        if self.board.has_sleepers() {
-            self.wake(Wish::Room, bell);
-        }
-        // SAFETY: the operation is complete, and its caller still waits.
-        unsafe { memory.finish() };
-        Ok(())
-    }
-
-    /// Posts an operation of one piece, to which this member has given.
-    pub(super) fn post_given(&mut self, signature: Signature, memory: Memory, completion: Arc<Completion>) {
-        let cut = self.cut(signature);
-        self.operations.push_back(Operation { cut, memory, completion, first: self.posted - 1 });
-    }
-
-    #[inline]
-    fn cut(&mut self, signature: Signature) -> Cut {
-        match self.last {
-            Some(last) if last.signature == signature => last,
-            _ => {
-                let (members, me) = (self.board.members() as u32, self.board.me() as u32);
-                let (root, piece_len) = match &self.wide {
-                    None => (Some(signature.root), self.board.piece_len()),
-                    Some(wide) => (wide.span.find(signature.root).and_then(|found| found.1), wide.span.piece_len()),
-                };
-                let view = View { members, me, root, is_wide: self.is_wide() };
-                *self.last.insert(Cut::new(signature, view, piece_len))
-            }
-        }
+    /// How an operation is cut at this member.
+    fn cut(&self, signature: Signature) -> Cut {
+        let (members, me) = (self.board.members() as u32, self.board.me() as u32);
+        let (root, piece_len) = match &self.wide {
+            None => (Some(signature.root), self.board.piece_len()),
+            Some(wide) => (wide.span.find(signature.root).and_then(|found| found.1), wide.span.piece_len()),
+        };
+        let beyond = self.wide.as_ref().map(|wide| Beyond { size: wide.span.size(), rank: wide.span.me() });
+        Cut::new(signature, View { members, me, root, beyond }, piece_len)
     }
 
     fn heads(&self) -> Option<&Heads> {
@@ -286,8 +234,15 @@ impl Running {
     }
 
     /// Gives to the next piece, which is number `index` of its operation, and for which there is
-    /// room.
+    /// room, and wakes those that wait for it.
     fn give_piece(&self, cut: &Cut, memory: &Memory, index: u64, bell: &Bell) {
+        self.show_piece(cut, memory, index);
+        self.wake_for(self.given, cut, bell);
+    }
+
+    /// Gives to that piece. Who sleeps has not been woken.
+    #[inline]
+    fn show_piece(&self, cut: &Cut, memory: &Memory, index: u64) {
         let (whole, mut at) = (cut.given_bytes(index), 0);
         for elements in cut.given(index) {
             let len = (elements.end - elements.start) as usize * cut.signature.dtype.size();
@@ -300,19 +255,19 @@ impl Running {
             unsafe { self.board.put(self.given, whole, at, start, len) };
             at += len;
         }
-        self.board.show(self.given, cut.words());
-        if self.board.has_sleepers() {
-            self.wake_takers(self.given, cut.signature.collective, bell);
+        self.board.show(self.given, cut.words(), self.taken);
+    }
+
+    /// This member has given to a piece, if it gives: wakes those that wait for it.
+    fn wake_for(&self, piece: u64, cut: &Cut, bell: &Bell) {
+        if cut.gives() && self.board.has_sleepers() {
+            self.wake_takers(piece, cut, bell);
         }
     }
 
     /// Wakes those that wait for a piece, if it is all there now.
-    fn wake_takers(&self, piece: u64, collective: Collective, bell: &Bell) {
-        let whole = match collective {
-            Collective::Bcast => true,
-            _ => is_given(&self.board, piece, Need::All),
-        };
-        if whole {
+    fn wake_takers(&self, piece: u64, cut: &Cut, bell: &Bell) {
+        if cut.signature.collective == Collective::Bcast || is_given(&self.board, piece, Need::All) {
             self.wake(Wish::Pieces, bell);
         }
     }
@@ -383,7 +338,7 @@ impl Running {
             self.compare(number, &cut, Need::All)?;
             let piece = Piece { board: &self.board, shape: &self.shape, cut: &cut, number, index };
             if portions == 0 {
-                piece.fold_for_all(&mut self.folder);
+                piece.fold_for_all(&mut self.folder, span.local());
             }
             let own = Own { me, span, calls: &calls(&self.operations) };
             heads.send(&piece, &own, trunk).map_err(|fault| Broken { fault })?;
@@ -434,8 +389,7 @@ impl Running {
             let ready = Piece { board: &self.board, shape: &self.shape, cut: &cut, number: self.taken, index: piece };
             ready.take(&mut self.folder, memory);
             self.taken += 1;
-            self.board.take(self.taken);
-            if self.board.has_sleepers() {
+            if self.board.take(self.taken) {
                 self.wake(Wish::Room, bell);
             }
             if piece + 1 == cut.pieces() {
@@ -484,6 +438,3 @@ fn calls(operations: &VecDeque<Operation>) -> impl Fn(&Signature) -> Option<Sign
 fn holding(operations: &VecDeque<Operation>, piece: u64) -> Option<&Operation> {
     operations.iter().find(|operation| piece < operation.first + operation.cut.pieces())
 }
-
-/// In bytes. What is longer takes longer than putting an operation down for later.
-const SHORT: usize = 4096;
