@@ -1,4 +1,5 @@
-"""Faults of the protocol core, each a mistake that a simpler design would make.
+"""Faults of the protocol core and of the boards of hosts, each a mistake that a simpler design would
+make.
 
 A fault is a list of exact replacements. Each text to replace must be in its file exactly once. When
 the core has changed and it no longer is, the run stops and says so, instead of testing nothing.
@@ -61,6 +62,12 @@ MARKS = "../../wire/src/standing.rs"
 PLACEMENT = "../../wire/src/placement.rs"
 HELD = "../../keys/src/held.rs"
 GRANT = "../../messages/src/job.rs"
+BOARDS = "../../client/src/engine/boards/running/mod.rs"
+BOARDS_WAITING = "../../client/src/engine/boards/running/waiting.rs"
+BOARDS_SHORT = "../../client/src/engine/boards/running/short.rs"
+BOARDS_COMPARING = "../../client/src/engine/boards/running/comparing.rs"
+BOARDS_PIECE = "../../client/src/engine/boards/piece.rs"
+BOARD = "../../transport/src/memory/board/mod.rs"
 
 FAULTS = [
     Fault(
@@ -984,5 +991,140 @@ FAULTS = [
         [Edit(NODE, "(0..self.identity.config.children.len()).all(|child| self.was_lost", "(0..=self.identity.config.children.len()).all(|child| self.was_lost")],
         tests="ranks_that_leave_together",
         package="trib-sim",
+    ),
+    Fault(
+        "a group and its companion are two in the quota of groups",
+        [Edit(CREATION, "        if groups > limits.groups as usize {", "        let other = Charge { companion: !charge.companion, ..charge };\n        if groups + self.charged(other) > limits.groups as usize {")],
+        tests="companion",
+    ),
+    Fault(
+        "companions take no slots",
+        [Edit(CREATION, "let folding = groups + self.charged(other) - less(other);", "let folding = groups + 0 * less(other);")],
+        tests="companion",
+    ),
+    Fault(
+        "heartbeats of ranks do not say what went over boards",
+        [Edit(LEAF, "Header { op_seq: self.at_boards, ..self.edge.header(Kind::Heartbeat) }", "Header { op_seq: 0, ..self.edge.header(Kind::Heartbeat) }")],
+        tests="over_boards",
+    ),
+    Fault(
+        "who gives at a board wakes nobody",
+        [Edit(BOARDS, "        self.wake_for(self.given, cut, bell);\n", "        let _ = bell;\n")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "who does a short operation at a board wakes nobody",
+        [Edit(BOARDS_SHORT, "            self.wake_takers(number, cut, bell);\n            self.wake(Wish::Room, bell);\n", "")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "who waits for a short operation at a board wakes nobody",
+        [Edit(BOARDS_SHORT, "        if !first_wait.glance(self.is_roomy, come) {\n            self.wake_for(number, cut, bell);\n", "        if !first_wait.glance(self.is_roomy, come) {\n")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "who takes from a board wakes nobody that waits for room",
+        [Edit(BOARDS, "            if self.board.take(self.taken) {\n                self.wake(Wish::Room, bell);\n            }\n", "            self.board.take(self.taken);\n")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "who folds the last portion at a board wakes nobody",
+        [Edit(BOARDS, "                if self.board.fold_done(piece, portions) && self.board.has_sleepers() {", "                if self.board.fold_done(piece, portions) && self.board.members() == 0 {")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "a head wakes nobody for its answer",
+        [Edit(BOARDS, "            if self.board.has_sleepers() {\n                self.wake(Wish::Answer, bell);\n            }\n", "")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "who leaves a board wakes nobody",
+        [Edit(BOARDS, "            [Wish::Pieces, Wish::Room, Wish::Answer].into_iter().for_each(|wish| self.wake(wish, bell));\n", "")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "who falls asleep at a board does not look once more",
+        [Edit(BOARDS_WAITING, "        lookout.has_come() || self.heads().is_some_and(Heads::has_come) ||", "        lookout.known == u64::MAX ||")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "a member gives to a board where another has not taken",
+        [Edit(BOARD, "        let needed = (piece + 1).saturating_sub(WINDOW);\n        if *known < needed {", "        let needed = piece.saturating_sub(WINDOW);\n        if *known < needed {")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "what a member had taken when it gave is told too high",
+        [Edit(BOARD, "        self.word(cell + 24).store(taken, Relaxed);\n", "        self.word(cell + 24).store(taken + WINDOW, Relaxed);\n")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "a sum is taken from a board before all of it is folded",
+        [Edit(BOARDS, "                _ => self.board.is_folded(self.taken, portions),\n", "                _ => is_given(&self.board, self.taken, Need::All),\n")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "a head sends up what not all have given",
+        [Edit(BOARDS, "            if !is_given(&self.board, number, Need::All) || portions", "            if portions")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "nobody compares at a board what was called",
+        [Edit(BOARDS_COMPARING, "        let Some(other) = other else { return Ok(()) };\n", "        let Some(other) = other.filter(|_| piece == u64::MAX) else { return Ok(()) };\n")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "short operations at a board are not compared",
+        [Edit(BOARD, "            ([one, other] == signature).then_some(least.min(taken))\n", "            ([one, other] != [u64::MAX; 2] || signature == [0; 2]).then_some(least.min(taken))\n")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "room that one holds up who has left a board is waited for",
+        [Edit(BOARDS, "                    self.look_for_gone()?;\n", "")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "who waits for all at a board does not hear of a bcast",
+        [Edit(BOARDS, "                self.look_for_odd(&cut, need)?;\n", "")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "who falls asleep at a board does not see who has just left",
+        [Edit(BOARDS_WAITING, " || self.is_left_alone(lookout.give.is_some())\n", "\n")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "who has left a board is waited for",
+        [Edit(BOARDS_COMPARING, "has_left(*member) && !self.board.has_given(self.taken, *member)", "has_left(*member) && self.posted == 0")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "what is on its way to a board when its group fails is lost",
+        [Edit(BOARDS, "        while self.land(bell, trunk).unwrap_or(false) | self.take(bell).unwrap_or(false) {}\n", "        let _ = (bell, trunk);\n")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "a host lays the blocks of its ranks one after the other",
+        [Edit(BOARDS_PIECE, "            into[*rank as usize * block..][..block].copy_from_slice(given);\n", "            let _ = rank;\n            into[member * block..][..block].copy_from_slice(given);\n")],
+        tests="boards::tests",
+        package="trib-client",
     ),
 ]

@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::memory::{Input, Memory};
 use crate::operation;
 
+mod simulated;
 mod wide;
 
 /// The way between the hosts of a group that has one.
@@ -210,12 +211,17 @@ fn draws() -> impl Strategy<Value = Draw> {
     })
 }
 
-/// Whether a bell was rung since this was last asked.
-fn is_rung(bell: &Bell) -> bool {
+/// Whether a bell was rung since it was last cleared.
+fn has_rung(bell: &Bell) -> bool {
     use std::os::fd::AsRawFd;
     let mut entry = libc::pollfd { fd: bell.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: the entry lives across the call.
-    let rung = unsafe { libc::poll(&raw mut entry, 1, 0) } == 1;
+    unsafe { libc::poll(&raw mut entry, 1, 0) == 1 }
+}
+
+/// Whether a bell was rung since this was last asked.
+fn is_rung(bell: &Bell) -> bool {
+    let rung = has_rung(bell);
     bell.clear(|_, _| {});
     rung
 }
@@ -290,6 +296,21 @@ fn members_that_disagree_hear_the_same_of_it() {
 }
 
 #[test]
+fn who_waits_for_all_beside_a_bcast_hears_of_it_though_only_the_root_gives() {
+    let mut members = Members::new(shapes(3)[0].clone(), 3);
+    let bcast = Draw { collective: Collective::Bcast, count: 1, root: 2, in_place: false };
+    let sum = Draw { collective: Collective::Allreduce, ..bcast };
+    let _kept = [members.post(0, bcast, 0), members.post(1, sum, 0)];
+    assert_eq!(members.go_on(1), Ok(()), "the root has not called");
+    let _root = members.post(2, bcast, 0);
+    let (running, bell) = &mut members.all[1];
+    let fault = running.advance(bell, &mut Alone).unwrap_err().fault;
+    assert_eq!((fault.reason, fault.rank_a.0, fault.rank_b.0), (Reason::Mismatch, 12, 14));
+    let (one, other) = fault.signatures.unwrap();
+    assert_eq!((one.collective, other.collective), (Collective::Allreduce, Collective::Bcast));
+}
+
+#[test]
 fn who_has_left_is_missed_only_for_what_it_has_not_given() {
     let mut members = Members::new(shapes(2)[0].clone(), 2);
     let draw = Draw { collective: Collective::Allreduce, count: 3, root: 0, in_place: false };
@@ -303,6 +324,19 @@ fn who_has_left_is_missed_only_for_what_it_has_not_given() {
     assert_eq!(first.output, first.expected.unwrap());
     let _second = members.post(1, draw, 1);
     assert_eq!(members.go_on(1), Err(Reason::MemberLeft));
+}
+
+#[test]
+fn nobody_waits_for_room_that_one_holds_up_who_has_left() {
+    let mut members = Members::new(shapes(3)[0].clone(), 3);
+    let bcast = Draw { collective: Collective::Bcast, count: 1, root: 0, in_place: false };
+    let (running, bell) = &mut members.all[2];
+    running.leave(bell);
+    let kept: Vec<Posted> = (0..5).map(|turn| members.post(0, bcast, turn)).collect();
+    assert!(kept[3].completion.is_done() && !kept[4].completion.is_done());
+    let (running, bell) = &mut members.all[0];
+    let fault = running.advance(bell, &mut Alone).unwrap_err().fault;
+    assert_eq!((fault.reason, fault.rank_a.0, fault.rank_b.0), (Reason::MemberLeft, 14, 10));
 }
 
 #[test]

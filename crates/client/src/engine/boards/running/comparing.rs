@@ -1,7 +1,7 @@
 //! What a member finds wrong at its board: others have left it, or have called something else.
 
 use trib_wire::body::{Fault, Reason};
-use trib_wire::{NodeId, Signature};
+use trib_wire::{Collective, NodeId, Signature};
 
 use super::super::cut::{Cut, Need, signature_of};
 use super::{Broken, Running};
@@ -24,6 +24,29 @@ impl Running {
             None => Ok(()),
             Some(member) => Err(self.fault(Reason::MemberLeft, member, self.board.me(), None)),
         }
+    }
+
+    /// A member that has left takes nothing more, so nobody waits for room that it holds up.
+    pub(super) fn look_for_gone(&self) -> Result<(), Broken> {
+        let gone = |member: &usize| self.board.has_left(*member) && self.board.holds_up(self.given, *member);
+        match (0..self.board.members()).find(gone) {
+            None => Ok(()),
+            Some(member) => Err(self.fault(Reason::MemberLeft, member, self.board.me(), None)),
+        }
+    }
+
+    /// To a bcast its root alone gives. So who has called something else, and waits for all, looks
+    /// whether somebody has given to one. Of other calls it hears when all have given.
+    pub(super) fn look_for_odd(&self, cut: &Cut, need: Need) -> Result<(), Broken> {
+        let bcast_of = |member: usize| {
+            let words = self.board.has_given(self.taken, member).then(|| self.board.signature(self.taken, member));
+            words.and_then(signature_of).filter(|called| called.collective == Collective::Bcast)
+        };
+        let mut bcasts = (0..self.board.members()).filter_map(|member| Some((member, bcast_of(member)?)));
+        let Some((root, bcast)) = bcasts.next().filter(|_| need == Need::All) else { return Ok(()) };
+        let me = self.board.me();
+        let signatures = if root < me { (bcast, cut.signature) } else { (cut.signature, bcast) };
+        Err(self.fault(Reason::Mismatch, root.min(me), root.max(me), Some(signatures)))
     }
 
     /// Whether the answer to a piece is there. It is to what this member has called, or it is no

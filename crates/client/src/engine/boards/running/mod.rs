@@ -194,7 +194,7 @@ impl Running {
     pub(super) fn advance(&mut self, bell: &Bell, trunk: &mut dyn Trunk) -> Result<bool, Broken> {
         let done = self.done;
         loop {
-            let gave = self.give(bell);
+            let gave = self.give(bell)?;
             let folded = self.fold_portions(bell)?;
             let sent = self.heads().is_some() && self.send_up(trunk)? | self.land(bell, trunk)?;
             let took = self.take(bell)?;
@@ -214,7 +214,7 @@ impl Running {
         self.done > done
     }
 
-    fn give(&mut self, bell: &Bell) -> bool {
+    fn give(&mut self, bell: &Bell) -> Result<bool, Broken> {
         let before = self.given;
         while let Some(operation) = self.operations.get(self.giving) {
             let piece = self.given - operation.first;
@@ -224,13 +224,14 @@ impl Running {
             }
             if operation.cut.gives() {
                 if !self.board.has_room(self.given, &mut self.known) {
+                    self.look_for_gone()?;
                     break;
                 }
                 self.give_piece(&operation.cut, &operation.memory, piece, bell);
             }
             self.given += 1;
         }
-        self.given > before
+        Ok(self.given > before)
     }
 
     /// Gives to the next piece, which is number `index` of its operation, and for which there is
@@ -380,6 +381,7 @@ impl Running {
             };
             if !ready {
                 self.look_for_missing(need)?;
+                self.look_for_odd(&cut, need)?;
                 break;
             }
             if portions == 0 && need != Need::Answer {

@@ -112,7 +112,13 @@ impl Running {
         };
         let wishes = [awaited, lookout.give.map(|_| Wish::Room)];
         self.board.fall_asleep(wishes.into_iter().flatten());
-        lookout.has_come() || self.heads().is_some_and(Heads::has_come)
+        lookout.has_come() || self.heads().is_some_and(Heads::has_come) || self.is_left_alone(lookout.give.is_some())
+    }
+
+    /// Whether one that has left keeps this member from taking or, if it has something, giving.
+    fn is_left_alone(&self, gives: bool) -> bool {
+        let need = self.operations.front().filter(|_| self.taken < self.given).map(|operation| operation.cut.need());
+        need.is_some_and(|need| self.look_for_missing(need).is_err()) || gives && self.look_for_gone().is_err()
     }
 
     pub(in super::super) fn wake_up(&self) {

@@ -15,20 +15,27 @@ use super::*;
 
 /// What the heads have posted, host by host, and the network has not carried yet.
 #[derive(Default)]
-struct Network {
-    posted: Vec<VecDeque<(Signature, Memory, Arc<Completion>)>>,
+pub(super) struct Network {
+    posted: Vec<VecDeque<Piece>>,
+    /// The head of each host.
+    heads: Vec<Rank>,
     failed: Option<Fault>,
+    /// The head of some host is gone, or heads have called different operations.
+    is_cut: bool,
 }
 
-struct Line {
+/// What a head has posted, with the mark of the call.
+type Piece = ((Signature, u16), Memory, Arc<Completion>);
+
+pub(super) struct Line {
     network: Rc<RefCell<Network>>,
-    host: usize,
+    pub(super) host: usize,
 }
 
 impl Trunk for Line {
-    fn post(&mut self, _: (u64, u16), signature: Signature, memory: Memory) -> Result<Arc<Completion>, Fault> {
+    fn post(&mut self, (_, mark): (u64, u16), signature: Signature, memory: Memory) -> Result<Arc<Completion>, Fault> {
         let completion = Arc::new(Completion::on_lane(0, signature));
-        self.network.borrow_mut().posted[self.host].push_back((signature, memory, completion.clone()));
+        self.network.borrow_mut().posted[self.host].push_back(((signature, mark), memory, completion.clone()));
         Ok(completion)
     }
 
@@ -38,22 +45,28 @@ impl Trunk for Line {
 }
 
 impl Network {
+    /// The head of a host is gone, and the group of the heads with it.
+    pub(super) fn cut(&mut self) {
+        self.is_cut = true;
+    }
+
     /// Carries the next operation that all heads have posted, in the order of the hosts.
-    fn carry(&mut self) -> bool {
-        if self.posted.iter().any(VecDeque::is_empty) {
+    pub(super) fn carry(&mut self) -> bool {
+        if self.is_cut || self.posted.is_empty() || self.posted.iter().any(VecDeque::is_empty) {
             return false;
         }
         let mut all: Vec<_> = self.posted.iter_mut().filter_map(VecDeque::pop_front).collect();
-        let signature = all[0].0;
-        if let Some((other, ..)) = all.iter().find(|(other, ..)| *other != signature) {
-            let (rank_a, rank_b) = (Rank(0), Rank(2));
-            let signatures = Some((signature, *other));
+        let (signature, mark) = all[0].0;
+        if let Some(host) = all.iter().position(|(other, ..)| *other != (signature, mark)) {
+            let (rank_a, rank_b) = (self.heads[0], self.heads[host]);
+            let signatures = Some((signature, all[host].0.0));
+            self.is_cut = true;
             self.failed = Some(Fault { reason: Reason::Mismatch, node: NodeId(0), rank_a, rank_b, signatures });
             all.iter().for_each(|(.., completion)| completion.finish(Err(Error::broken("they differ"))));
             return true;
         }
         let hosts = all.len() as u32;
-        let given = |(host, (_, memory, _)): (usize, &(Signature, Memory, Arc<Completion>))| {
+        let given = |(host, (_, memory, _)): (usize, &Piece)| {
             let elements = trib_proto::window::given(&signature, hosts, host as u32);
             // SAFETY: the board is mapped, and its first member has said that this is there.
             let bytes = || unsafe { memory.input_of(&elements) }.to_vec();
@@ -63,6 +76,10 @@ impl Network {
         let result = match signature.collective {
             Collective::Barrier => Vec::new(),
             Collective::Bcast => blocks[signature.root as usize].clone(),
+            _ if signature.dtype == DataType::U8 => {
+                let laid_over = |all: Vec<u8>, block: &Vec<u8>| all.iter().zip(block).map(|(a, b)| a | b).collect();
+                blocks.iter().fold(vec![0; blocks[0].len()], laid_over)
+            }
             _ => fold_plainly(&Shape::Node((0..all.len()).map(Shape::Member).collect()), &blocks),
         };
         for (host, (_, memory, completion)) in all.iter_mut().enumerate() {
@@ -76,19 +93,15 @@ impl Network {
         }
         true
     }
-            _ if signature.dtype == DataType::U8 => {
-                let laid_over = |all: Vec<u8>, block: &Vec<u8>| all.iter().zip(block).map(|(a, b)| a | b).collect();
-                blocks.iter().fold(vec![0; blocks[0].len()], laid_over)
-            }
 }
 
 /// A group of several hosts.
-struct Wide {
+pub(super) struct Wide {
     /// In the order of the group, with the host of each and the way from there.
-    members: Vec<(Running, Bell, Line)>,
-    network: Rc<RefCell<Network>>,
+    pub(super) members: Vec<(Running, Bell, Line)>,
+    pub(super) network: Rc<RefCell<Network>>,
     /// The fold of all.
-    shape: Shape,
+    pub(super) shape: Shape,
 }
 
 /// A tree with a node for each host, and ranks on hosts in turn; a host may have one rank only.
@@ -104,7 +117,7 @@ fn tree(sizes: &[usize], order: &[usize]) -> HostTrees {
 
 impl Wide {
     /// `order` says which of the seats, counted host by host, each rank has.
-    fn new(sizes: &[usize], order: &[usize]) -> Wide {
+    pub(super) fn new(sizes: &[usize], order: &[usize]) -> Wide {
         let trees = tree(sizes, order);
         let size = order.len();
         let ranks = RankList::world(size as u32);
@@ -112,6 +125,7 @@ impl Wide {
         let mut members: Vec<Option<(Running, Bell, Line)>> = (0..size).map(|_| None).collect();
         let mut parts = Vec::new();
         let first = Span::of(&trees, &ranks, 0).unwrap();
+        network.borrow_mut().heads = first.heads(&ranks).iter().collect();
         for host in 0..first.hosts() {
             network.borrow_mut().posted.push(VecDeque::new());
             let of_host = |member: &u32| first.find(*member).unwrap().0 == host;
@@ -132,6 +146,13 @@ impl Wide {
             }
         }
         Wide { members: members.into_iter().flatten().collect(), network, shape: Shape::Node(parts) }
+    }
+
+    /// A group of one host, as one that has no others.
+    pub(super) fn alone(members: Vec<(Running, Bell)>, shape: Shape) -> Wide {
+        let network = Rc::new(RefCell::new(Network::default()));
+        let with_line = |(running, bell)| (running, bell, Line { network: network.clone(), host: 0 });
+        Wide { members: members.into_iter().map(with_line).collect(), network: network.clone(), shape }
     }
 
     fn post(&mut self, member: u32, draw: Draw, turn: u64) -> Posted {
@@ -157,6 +178,7 @@ fn renamed(shape: &Shape, members: &[u32]) -> Shape {
     }
 }
 
+/// What goes over boards, in a group of up to nine members.
 fn served() -> impl Strategy<Value = Draw> {
     draws().prop_map(|draw| match draw.collective {
         Collective::Allgather | Collective::ReduceScatter => Draw { count: draw.count % 57, ..draw },
@@ -180,7 +202,6 @@ proptest! {
         prop_assume!(sizes.iter().any(|size| *size > 1));
         let order: Vec<usize> = order.into_iter().filter(|seat| *seat < size).collect();
         let mut wide = Wide::new(&sizes, &order);
-/// What goes over boards, in a group of up to nine members.
         program.iter_mut().for_each(|draw| draw.root %= size as u32);
         let mut posted: Vec<Vec<Posted>> = (0..size).map(|_| Vec::new()).collect();
         let later = (0u32..).map(|turn| (turn, turn % 11 == 0));
