@@ -60,17 +60,29 @@ impl Page<'_> {
         self.add(
             "## Several ranks on each host\n\nFour hosts on two leaves, 200 Mbit/s; neighbours in rank are on different hosts. Ranks of a host share its memory \
              in the MPIs, and in Tributary they hang below a node in one of them. Times are those of single calls up to 256 B, else of sustained \
-             operations. Bytes are those on a host's link per vector byte.\n\n\
-             | ranks on each | operation | system | microseconds | bytes up | bytes down |\n| ---: | --- | --- | ---: | ---: | ---: |\n",
+             operations. Bytes are those on a host's link per vector byte. CPU is that of all ranks and, for Tributary, of manager and nodes. Of a short \
+             operation's time\nprocessors are busy with it for CPU over their number at least; the rest is what links, wake-ups and the waits of processes for each \
+             other take, and what would remain\nif processors took no time.\n\n\
+             | ranks on each | operation | system | microseconds | CPU us | of it on each core | the rest | switches | bytes up | bytes down |\n\
+             | ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
         );
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as f64;
         for row in rows {
             let each = row.ranks / u32::from(row.hosts.max(1));
             let time = figure(row.time_us(), 0);
             let bytes = |way: &str| figure(row.wire_bytes_per_byte.get(way).copied().filter(|_| row.bytes > 256), 3);
             let (up, down) = (bytes("host_up"), bytes("host_down"));
-            self.add(&format!("| {each} | {} | {} | {time} | {up} | {down} |\n", operation(row), row.system));
+            let cpu = row.cpu_us.filter(|_| row.bytes <= 256);
+            let on_each = cpu.map(|cpu| cpu / cores);
+            let rest = row.time_us().zip(on_each).map(|(time, on_each)| time - on_each);
+            let [cpu, on_each, rest] = [cpu, on_each, rest].map(|value| figure(value, 0));
+            let switches = figure(row.context_switches.filter(|_| row.bytes <= 256), 1);
+            let (what, system) = (operation(row), &row.system);
+            self.add(&format!(
+                "| {each} | {what} | {system} | {time} | {cpu} | {on_each} | {rest} | {switches} | {up} | {down} |\n"
+            ));
         }
-        self.add("\n");
+        self.add(HEADS);
     }
 
     pub(super) fn ucx(&mut self) {
@@ -111,7 +123,7 @@ impl Page<'_> {
             " ---: |".repeat(systems.len() + 1)
         ));
         let gains = gains(&rows);
-        for cell in cells {
+        for cell in &cells {
             let one = |system: &&str| {
                 let row = rows.iter().find(|row| row.system == *system && is_same_cell(row, cell));
                 row.map_or_else(
@@ -124,6 +136,23 @@ impl Page<'_> {
             let (ranks, what, times) = (cell.ranks, operation(cell), times.join(" | "));
             self.add(&format!("| {ranks} | {what} | {times} | {} |\n", figure(gain, 2)));
         }
+        self.add(&format!(
+            "\nContext switches of all ranks and, for Tributary, of manager and nodes, per operation:\n\n| ranks | operation | {} |\n| ---: | --- |{}\n",
+            systems.join(" | "),
+            " ---: |".repeat(systems.len())
+        ));
+        for cell in &cells {
+            let one = |system: &&str| {
+                let row = rows.iter().find(|row| row.system == *system && is_same_cell(row, cell));
+                figure(row.and_then(|row| row.context_switches), 1)
+            };
+            let switches: Vec<String> = systems.iter().map(one).collect();
+            self.add(&format!("| {} | {} | {} |\n", cell.ranks, operation(cell), switches.join(" | ")));
+        }
+        self.add(
+            "\nA vector byte of a rank is read from its vector and written to the board once. Two ranks each read both and write the sum; of more each reads and writes its share of \
+             the sum, and reads\nand writes the result: 3 bytes read and 2 written for two ranks, 3 read and 2 and a share written for more.\n",
+        );
         self.add(
             "\nWhat left the memory of the ranks, over the host's link or its loopback, at most: bytes per vector byte from 1 KiB, packets per operation \
              below.\n\n| system | share |\n| --- | ---: |\n",
@@ -202,3 +231,14 @@ fn time_text(us: f64) -> String {
 fn operation(row: &ResultRow) -> String {
     if row.bytes == 0 { row.collective.clone() } else { format!("{} {}", row.collective, human(row.bytes)) }
 }
+
+/// What is the same in every run of the comparison, because it was measured once.
+const HEADS: &str = "
+One rank of each host, its head, speaks for the others between hosts. What a second one could give was measured once, on a virtual machine of two cores, by the
+processor time of each rank (`trib run -n 32 --hosts h0,... -- sh -c 'trib bench worker --cells allreduce:16M:sustained:12; times'`, eight ranks on each of four
+hosts, less the same with 2 operations): an allreduce of 16 MiB takes 19 ms of each rank, which puts its vector on the board, folds its share and takes the result,
+and 107 ms of a head, whose process passes every piece to the host's node and back and is home to that node. All together it is 974 ms, so two cores are busy for
+487 ms with it, whoever does what, and more heads only add to that: here they cannot pay. Where each rank has a core, one head carries 1.2 Gbit/s each way. On links
+of more than that a second one would pay, and so it would on hosts whose ranks have cores to spare.
+
+";
