@@ -98,6 +98,7 @@ static void construct(struct module *module)
     module->last = &module->first;
     module->next = NULL;
     module->is_listed = false;
+    module->is_handing_over = false;
     atomic_init(&module->group, group_without_tree(REASON_NO_GROUP));
     atomic_init(&module->is_settled, false);
     module->super.coll_module_enable = enable;

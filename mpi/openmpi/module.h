@@ -29,6 +29,7 @@ struct module {
     struct request *first, **last; /* the requests under way, in the order of their calls */
     struct module *next;           /* of the modules with something to look after */
     bool is_listed;
+    bool is_handing_over;          /* a thread lets the MPI begin what is left to it */
 };
 
 typedef struct module tributary_module_t;

@@ -15,6 +15,7 @@ typedef struct ompi_op_t ompi_op_t;
 #include "opal/runtime/opal_progress.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct request {
@@ -23,9 +24,11 @@ struct request {
     ompi_coll_base_nbc_request_t super;
     struct module *module;
     struct call call;
+    int *arrays;             /* the call's counts and offsets: a copy, as Open MPI's own requests have one */
     struct operation operation;
     trib_request *in_tree;   /* NULL: not in the tree */
     ompi_request_t *by_mpi;  /* what the MPI does instead; both are NULL while those ahead wait */
+    int status;              /* how the tree's operation has ended */
     bool is_active, is_detached;
     opal_object_t *held[4];  /* by a persistent request: NULL, or what the program may free */
     struct request *next;    /* of the same module */
@@ -34,8 +37,8 @@ struct request {
 typedef struct request tributary_request_t;
 OBJ_CLASS_DECLARATION(tributary_request_t);
 
-/* Guards what modules and requests are under way. Never held while the MPI or a waiting call of the
- * library runs, which may come back here. */
+/* Guards what modules and requests are under way. Never held while the MPI, an operator of the
+ * program's or a waiting call of the library runs, which may come back here or take long. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct module *modules;
 static atomic_int busy; /* how many of them there are */
@@ -82,32 +85,20 @@ static void append(struct request *request)
     list(request->module);
 }
 
-/* Whether the request is over; *error says how. */
-static bool is_over(struct request *request, int *error)
+/* Whether what the tree or the MPI does for the request is done. */
+static bool is_done(struct request *request)
 {
-    int done = 0, status;
+    int done = 0;
 
-    if (request->by_mpi != NULL) {
-        if (!REQUEST_COMPLETE(request->by_mpi))
-            return false;
-        *error = request->by_mpi->req_status.MPI_ERROR;
-        ompi_request_free(&request->by_mpi);
-        request->by_mpi = NULL;
-        return true;
-    }
-    if (request->in_tree == NULL)
-        return false;
-    status = trib_test(request->in_tree, &done);
-    if (!done)
-        return false;
-    *error = operation_end(&request->operation, status) ? OMPI_SUCCESS : MPI_ERR_OTHER;
-    trib_request_free(request->in_tree);
-    request->in_tree = NULL;
-    return true;
+    if (request->by_mpi != NULL)
+        return REQUEST_COMPLETE(request->by_mpi);
+    if (request->in_tree != NULL)
+        request->status = trib_test(request->in_tree, &done);
+    return done != 0;
 }
 
 /* What the tree does not take, or was to take and does not exist, is done by the MPI, in the same
- * order on all ranks. */
+ * order on all ranks. Called without the lock. */
 static void hand_over(struct request *request)
 {
     struct operation operation;
@@ -121,41 +112,57 @@ static void hand_over(struct request *request)
         job_end("the MPI cannot begin %s", collective_name(request->call.name));
 }
 
+/* The first of a module's requests that the MPI is to begin, now that the making of its tree has
+ * ended with this status. */
+static struct request *first_left_to_mpi(const struct module *module, int status)
+{
+    struct request *each = module->first;
+
+    while (each != NULL && (each->by_mpi != NULL || (each->in_tree != NULL && status == TRIB_OK)))
+        each = each->next;
+    return each;
+}
+
+/* Settles the module if its tree is made or refused. The lock is held, but not while the MPI begins
+ * what is left to it. Others may append requests meanwhile, which then have their turn, and leave
+ * the rest alone. The requests keep the communicator, and so the module. */
 static void look_at_tree(struct module *module)
 {
+    struct request *request;
     int done = 0;
-    int status = trib_test(module->own->creation, &done);
 
+    if (atomic_load(&module->is_settled) || module->is_handing_over)
+        return;
+    int status = trib_test(module->own->creation, &done);
     if (!done)
         return;
+    module->is_handing_over = true;
+    while ((request = first_left_to_mpi(module, status)) != NULL) {
+        pthread_mutex_unlock(&lock);
+        hand_over(request);
+        pthread_mutex_lock(&lock);
+    }
+    module->is_handing_over = false;
     /* Other threads go to the MPI as soon as they see that the tree is refused. */
-    for (struct request *each = module->first; each != NULL; each = each->next)
-        if (each->by_mpi == NULL && (each->in_tree == NULL || status != TRIB_OK))
-            hand_over(each);
     module_settle(module, status);
 }
 
-/* Looks at a module's requests in their order, until one is not over. Returns those that are. */
+/* Takes those of a module's requests that are done off its list, in their order, until one is not. */
 static struct request *look_at(struct module *module)
 {
-    struct request *over = NULL, **end = &over;
+    struct request *done = NULL, **end = &done;
 
-    if (!atomic_load(&module->is_settled))
-        look_at_tree(module);
-    while (atomic_load(&module->is_settled) && module->first != NULL) {
+    look_at_tree(module);
+    while (atomic_load(&module->is_settled) && module->first != NULL && is_done(module->first)) {
         struct request *first = module->first;
-        int error;
-        if (!is_over(first, &error))
-            break;
         module->first = first->next;
         if (module->first == NULL)
             module->last = &module->first;
-        first->super.super.req_status.MPI_ERROR = error;
         first->next = NULL;
         *end = first;
         end = &first->next;
     }
-    return over;
+    return done;
 }
 
 /* Holds what a persistent request is started with, as far as it counts on this rank. Open MPI 4.1
@@ -181,15 +188,36 @@ static void release(struct request *request)
     for (int i = 0; i < 4; i++)
         if (request->held[i] != NULL)
             OBJ_RELEASE(request->held[i]);
+    free(request->arrays);
     OMPI_REQUEST_FINI(&request->super.super);
     OBJ_RELEASE(request);
 }
 
-/* Tells the program, which may free the request at once. */
+/* Gives the program what a request has brought, and frees what the request needed for that. Returns
+ * how it ended. */
+static int end(struct request *request)
+{
+    int error;
+
+    if (request->by_mpi != NULL) {
+        error = request->by_mpi->req_status.MPI_ERROR;
+        ompi_request_free(&request->by_mpi);
+        request->by_mpi = NULL;
+        return error;
+    }
+    error = operation_end(&request->operation, request->status) ? OMPI_SUCCESS : MPI_ERR_OTHER;
+    trib_request_free(request->in_tree);
+    request->in_tree = NULL;
+    return error;
+}
+
+/* Ends a request that is done and on no list any more. The program may free it as soon as it is
+ * told. */
 static void complete(struct request *request)
 {
     ompi_communicator_t *comm = request->module->comm;
 
+    request->super.super.req_status.MPI_ERROR = end(request);
     pthread_mutex_lock(&lock);
     request->is_active = false;
     bool is_detached = request->is_detached;
@@ -203,21 +231,21 @@ static void complete(struct request *request)
 
 static int progress(void)
 {
-    struct request *over = NULL, **end = &over;
+    struct request *done = NULL, **last = &done;
     int count = 0;
 
     if (atomic_load_explicit(&busy, memory_order_relaxed) == 0 || !job_usable() || pthread_mutex_trylock(&lock) != 0)
         return 0;
     for (struct module *module = modules, *next; module != NULL; module = next) {
-        next = module->next;
-        *end = look_at(module);
-        while (*end != NULL)
-            end = &(*end)->next;
+        *last = look_at(module);
+        while (*last != NULL)
+            last = &(*last)->next;
+        next = module->next; /* only now: others may list modules while one is looked at */
         if (atomic_load(&module->is_settled) && module->first == NULL)
             unlist(module);
     }
     pthread_mutex_unlock(&lock);
-    for (struct request *each = over, *next; each != NULL; each = next, count++) {
+    for (struct request *each = done, *next; each != NULL; each = next, count++) {
         next = each->next;
         complete(each);
     }
@@ -241,33 +269,46 @@ bool requests_are_ahead(struct module *module)
 }
 
 /* Puts the request into the tree, if it is to go there and can. */
-static bool enter_tree(struct request *request)
+static bool enter_tree(struct request *request, const struct group *group)
 {
     struct module *module = request->module;
-    const struct group *group = module_group(module);
 
     if (verdict_on(group, &request->call, &request->operation) != REASON_TREE)
         return false;
     int status = operation_post(group, &request->operation, &request->in_tree);
     if (status == TRIB_OK)
         return true;
-    if (!atomic_load(&module->is_settled))
-        look_at_tree(module); /* it was refused just now */
+    requests_await_tree(module); /* it was refused just now */
     if (atomic_load(&module->group) != group)
         return false;
     operation_end(&request->operation, status);
     job_end("%s did not begin", collective_name(request->call.name));
 }
 
+/* Whether nobody else begins the request: it is in the tree, or waits behind those that may yet be
+ * left to the MPI. */
+static bool is_listed_as_it_is(struct request *request, bool is_in_tree, const struct group *group)
+{
+    struct module *module = request->module;
+    bool is_settled = atomic_load(&module->is_settled);
+
+    return is_in_tree ? !is_settled || atomic_load(&module->group) == group : !is_settled && module->first != NULL;
+}
+
 static void start(struct request *request)
 {
     struct module *module = request->module;
+    const struct group *group = module_group(module);
 
     OBJ_RETAIN(module->comm);
     request->is_active = true;
+    bool is_in_tree = enter_tree(request, group);
     pthread_mutex_lock(&lock);
-    if (!enter_tree(request) && (atomic_load(&module->is_settled) || module->first == NULL))
+    if (!is_listed_as_it_is(request, is_in_tree, group)) {
+        pthread_mutex_unlock(&lock);
         hand_over(request);
+        pthread_mutex_lock(&lock);
+    }
     append(request);
     pthread_mutex_unlock(&lock);
 }
@@ -312,6 +353,7 @@ static void construct(struct request *request)
     request->super.super.req_free = free_request;
     request->super.super.req_cancel = cancel;
     request->super.super.req_start = start_persistent;
+    request->arrays = NULL;
     request->in_tree = NULL;
     request->by_mpi = NULL;
     request->is_active = request->is_detached = false;
@@ -320,6 +362,24 @@ static void construct(struct request *request)
 }
 
 OBJ_CLASS_INSTANCE(tributary_request_t, ompi_coll_base_nbc_request_t, construct, NULL);
+
+/* MPI lets programs change arrays when the call is over and not before. But they have seen no
+ * harm in it so far, because Open MPI's own requests do not look at them again. */
+static void copy_arrays(struct request *request)
+{
+    size_t ranks = (size_t)ompi_comm_size(request->module->comm);
+    struct call *call = &request->call;
+
+    if (call->counts == NULL)
+        return;
+    request->arrays = malloc(2 * ranks * sizeof *request->arrays);
+    if (request->arrays == NULL)
+        job_end("there is no memory for a request of %s", collective_name(call->name));
+    memcpy(request->arrays, call->counts, ranks * sizeof *request->arrays);
+    call->counts = request->arrays;
+    if (call->offsets != NULL)
+        call->offsets = memcpy(request->arrays + ranks, call->offsets, ranks * sizeof *request->arrays);
+}
 
 static struct request *new_request(struct module *module, const struct call *call, bool persistent)
 {
@@ -332,6 +392,7 @@ static struct request *new_request(struct module *module, const struct call *cal
     request->super.super.req_status = (ompi_status_public_t){.MPI_SOURCE = MPI_ANY_SOURCE, .MPI_TAG = MPI_ANY_TAG, .MPI_ERROR = OMPI_SUCCESS};
     request->module = module;
     request->call = *call;
+    copy_arrays(request);
     return request;
 }
 

@@ -164,6 +164,39 @@ static void freed_before_the_start(void)
         free(others[i]);
 }
 
+/* Open MPI's own requests look at arrays of counts and displacements when they are made, and
+ * programs have come to rely on that. */
+static void arrays_change(int round)
+{
+    int mine[64], blocks[64], own = 0, counts[64], offsets[64];
+    MPI_Request requests[2];
+
+    for (int times = 0; times < 2; times++) {
+        for (int r = 0; r < ranks; r++) {
+            mine[r] = rank + r + round;
+            counts[r] = 1;
+            offsets[r] = ranks - 1 - r;
+        }
+        if (times == 0) {
+            MPI_Ireduce_scatter(mine, &own, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[0]);
+            MPI_Iallgatherv(&mine[0], 1, MPI_INT, blocks, counts, offsets, MPI_INT, MPI_COMM_WORLD, &requests[1]);
+        } else {
+            PERSISTENT(Reduce_scatter)(mine, &own, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+            PERSISTENT(Allgatherv)(&mine[0], 1, MPI_INT, blocks, counts, offsets, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+        }
+        for (int r = 0; r < ranks; r++)
+            counts[r] = offsets[r] = 0;
+        if (times == 1)
+            MPI_Startall(2, requests);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        CHECK(own == sum_of(round, rank), "own block %d", own);
+        for (int r = 0; r < ranks; r++)
+            CHECK(blocks[ranks - 1 - r] == r + round, "block of rank %d is %d", r, blocks[ranks - 1 - r]);
+    }
+    MPI_Request_free(&requests[0]);
+    MPI_Request_free(&requests[1]);
+}
+
 /* Half of the ranks know whether a communicator has a tree when they begin what the tree takes, and
  * what it does not take; the others do not yet. */
 static void known_to_some(int round)
@@ -244,6 +277,7 @@ int main(int argc, char **argv)
         many_at_once(MPI_COMM_WORLD, round);
         freed_meanwhile(round);
         known_to_some(round);
+        arrays_change(round);
         if (frees_early)
             freed_before_the_start();
     }

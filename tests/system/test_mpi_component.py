@@ -87,6 +87,11 @@ class Component(test_mpi.Programs):
                 self.assertEqual(self.tree(report, f"MPI_{kind}_init"), 80, kind)
             self.assertEqual(report["groups"]["refused"], 0)
 
+    def test_no_lock_is_held_while_an_operator_of_the_programs_runs(self):
+        with Fabric() as fabric:
+            _, _, report = self.run_one(fabric, 2, PROGRAMS / "operator_waits", timeout=60)
+        self.assertEqual(self.tree(report, "MPI_Iscan"), 2)
+
     def test_a_tree_that_is_refused_leaves_the_requests_to_the_mpi(self):
         with Fabric() as fabric:
             for groups in ("1", "2", "5"):
