@@ -10,11 +10,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-struct group *group_without_tree(enum reason reason)
+const struct group *group_without_tree(enum reason reason)
 {
-    static struct group all[REASONS];
-
-    all[reason].standing = reason;
+#define WITHOUT(reason) [reason] = {.standing = reason}
+    static const struct group all[REASONS] = {
+        WITHOUT(REASON_NO_JOB), WITHOUT(REASON_NO_GROUP), WITHOUT(REASON_FEW), WITHOUT(REASON_ONE_HOST), WITHOUT(REASON_ARGUMENT),
+    };
     return &all[reason];
 }
 
@@ -30,13 +31,23 @@ static bool share_memory(MPI_Comm comm)
     return share;
 }
 
-enum reason group_prospect(MPI_Comm comm)
+/* Whether comm can have a group, and is to have one by the settings. */
+static enum reason judge_members(MPI_Comm comm)
 {
     if (runtime_size(comm) < 2 || !members_are_in(comm, job.world))
         return REASON_NO_GROUP;
     if ((uint64_t)runtime_size(comm) < job.config.min_ranks ||
         (job.config.min_hosts > 1 && members_hosts(comm, job.world) < job.config.min_hosts))
         return REASON_FEW;
+    return REASON_TREE;
+}
+
+enum reason group_prospect(MPI_Comm comm)
+{
+    enum reason reason = judge_members(comm);
+
+    if (reason != REASON_TREE)
+        return reason;
     if (!config_is_forced(&job.config) && members_share_host(comm, job.world) && !share_memory(comm))
         return REASON_ONE_HOST;
     return REASON_TREE;
@@ -82,10 +93,12 @@ void group_free(struct group *group)
     free(group);
 }
 
-struct group *group_dry(MPI_Comm comm)
+const struct group *group_dry(MPI_Comm comm)
 {
-    if (runtime_size(comm) < 2 || !members_are_in(comm, job.world))
-        return group_without_tree(REASON_NO_GROUP);
+    enum reason reason = judge_members(comm);
+
+    if (reason != REASON_TREE)
+        return group_without_tree(reason);
     struct group *group = calloc(1, sizeof *group);
     if (group == NULL)
         return group_without_tree(REASON_NO_GROUP);

@@ -21,8 +21,9 @@ struct group {
     uint32_t rank, size;
 };
 
-/* What all communicators that stay with the MPI for this reason share. Never freed. */
-struct group *group_without_tree(enum reason reason);
+/* What all communicators that have no group for this reason share: no job, no group, few, one host, or
+ * a wrong argument. Never freed. */
+const struct group *group_without_tree(enum reason reason);
 
 /* Why comm is to have no tree, before anything is made; REASON_TREE if it is to have one. There is
  * a job. The call is local, and all members come to the same, except that one may lack memory. */
@@ -30,7 +31,7 @@ enum reason group_prospect(MPI_Comm comm);
 
 /* For a program without a job, which asks what would be: a group of comm's ranks with the standing
  * REASON_DRY_RUN, which is its caller's to free, or what those without a tree share. */
-struct group *group_dry(MPI_Comm comm);
+const struct group *group_dry(MPI_Comm comm);
 
 /* Says on stderr, on rank 0, that all ranks are on one host, and what to do. */
 void group_tell_one_host(void);

@@ -24,7 +24,7 @@ struct request {
     ompi_coll_base_nbc_request_t super;
     struct module *module;
     struct call call;
-    int *arrays;             /* the call's counts and offsets: a copy, as Open MPI's own requests have one */
+    int *arrays;             /* a copy of the call's counts and offsets */
     struct operation operation;
     trib_request *in_tree;   /* NULL: not in the tree */
     ompi_request_t *by_mpi;  /* what the MPI does instead; both are NULL while those ahead wait */
@@ -147,7 +147,7 @@ static void look_at_tree(struct module *module)
     module_settle(module, status);
 }
 
-/* Takes those of a module's requests that are done off its list, in their order, until one is not. */
+/* Takes requests that are done off a module's list, in their order, until one is not. */
 static struct request *look_at(struct module *module)
 {
     struct request *done = NULL, **end = &done;

@@ -25,11 +25,15 @@ int runtime_size(MPI_Comm comm)
     return ompi_comm_size(comm);
 }
 
+/* Open MPI's own translation searches all of world for each member. A process is named by its program
+ * and its number there, which is its rank in the world of that program. */
 void runtime_ranks_in(MPI_Comm world, MPI_Comm comm, int first, int count, int ranks[])
 {
+    ompi_jobid_t program = ompi_group_get_proc_name(world->c_local_group, 0).jobid;
+
     for (int i = 0; i < count; i++) {
-        int member = first + i;
-        ompi_group_translate_ranks(comm->c_local_group, 1, &member, world->c_local_group, &ranks[i]);
+        opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, first + i);
+        ranks[i] = name.jobid == program ? (int)name.vpid : MPI_UNDEFINED;
     }
 }
 

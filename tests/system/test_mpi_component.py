@@ -227,8 +227,11 @@ class Component(test_mpi.Programs):
             _, _, report = run(HCOLL_ENABLE_SHARP="2", OMPI_MCA_coll_hcoll_np="3")
             self.assertEqual(self.reasons(report), {"few"})
             for few in ({"TRIB_MPI_MIN_RANKS": "3"}, {"TRIB_MPI_MIN_HOSTS": "2"}):
-                _, err, report = self.good(Mpi(fabric, 2, program, env=few), 60)
-                self.assertEqual(self.reasons(report), {"few"}, few)
+                for mode in ("force", "report"):
+                    for through in ("component", "preload"):
+                        mpi = Mpi(fabric, 2, program, env={**few, "TRIB_MPI": mode}, through=through)
+                        _, err, report = self.good(mpi, 60)
+                        self.assertEqual(self.reasons(report), {"few"}, (few, mode, through))
             _, _, report = run(HCOLL_ENABLE_SHARP="0", TRIB_MPI="force")
             self.assertGreater(self.tree(report), 0, "our own setting counts")
         code, _, err, _ = Mpi(None, 2, program, env={**on, "OMPI_MCA_coll_hcoll_enable": "1", "HCOLL_ENABLE_SHARP": "3"},
