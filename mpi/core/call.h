@@ -8,6 +8,7 @@
 #include "collective.h"
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct call {
@@ -26,6 +27,7 @@ struct call {
     /* Of each rank's block, where they differ, and where it begins in recv, in elements. They
      * belong to the program, and MPI lets it change them only when the call is over. */
     const int *counts, *offsets;
+    bool is_mpis_own; /* the MPI makes the call for itself: it stays there */
 };
 
 #endif

@@ -113,6 +113,8 @@ static bool is_wrong(const struct group *group, const struct call *call, uint64_
 /* All verdicts. The communicator's comes first, and the prediction's last. */
 static enum reason judge(const struct group *group, const struct call *call, struct operation *operation)
 {
+    if (call->is_mpis_own)
+        return REASON_NOT_TAKEN;
     if (group->standing != REASON_TREE && group->standing != REASON_DRY_RUN)
         return group->standing;
     if (config_is_disabled(&job.config, call->name))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "functions.h"
 
+#include "caller.h"
 #include "job.h"
 #include "operation.h"
 #include "report.h"
@@ -51,8 +52,16 @@ static bool is_ours(struct module *m, const struct call *call)
 
     if (reason == REASON_TREE || (reason != REASON_ARGUMENT && requests_are_ahead(m)))
         return true;
-    report_operation(call->name, reason, 0);
+    if (!call->is_mpis_own)
+        report_operation(call->name, reason, 0);
     return false;
+}
+
+/* Lets what the MPI is about to do for itself begin after what may yet be left to it. */
+static void go_behind(struct module *m)
+{
+    if (requests_are_ahead(m))
+        requests_await_tree(m);
 }
 
 static int run(struct module *m, struct operation *operation)
@@ -70,14 +79,21 @@ static int run(struct module *m, struct operation *operation)
         struct module *m = (struct module *)module; \
         struct operation operation; \
         const struct call call = {.name = COLLECTIVE_MPI_##Upper, __VA_ARGS__}; \
+        static struct entry entry = {.function = (const void *)PMPI_##Upper}; \
 \
+        if (caller_is_mpi(&entry, __builtin_return_address(0))) { \
+            go_behind(m); \
+            return BEFORE(lower, arguments comm); \
+        } \
         return takes(m, &call, &operation) ? run(m, &operation) : TIMED_BEFORE(lower, arguments comm); \
     } \
 \
     static int i##lower(parameters communicator comm, ompi_request_t **request, base *module) \
     { \
         struct module *m = (struct module *)module; \
-        const struct call call = {.name = COLLECTIVE_MPI_I##lower, __VA_ARGS__}; \
+        static struct entry entry = {.function = (const void *)PMPI_I##lower}; \
+        const struct call call = {.name = COLLECTIVE_MPI_I##lower, .is_mpis_own = caller_is_mpi(&entry, __builtin_return_address(0)), \
+                                  __VA_ARGS__}; \
 \
         return is_ours(m, &call) ? requests_begin(m, &call, request) : BEFORE(i##lower, arguments comm, request); \
     } \
