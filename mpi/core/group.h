@@ -21,8 +21,8 @@ struct group {
     uint32_t rank, size;
 };
 
-/* What all communicators that have no group for this reason share: no job, no group, few, one host, or
- * a wrong argument. Never freed. */
+/* What all communicators that have no group for this reason share: no job, no group, few, one host,
+ * or a wrong argument. Never freed. */
 const struct group *group_without_tree(enum reason reason);
 
 /* Why comm is to have no tree, before anything is made; REASON_TREE if it is to have one. There is

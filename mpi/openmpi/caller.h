@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Open MPI calls the functions of collectives for a program, and for itself, as when it makes a
- * communicator. The latter are no calls of the program's: they stay with the MPI and are not counted.
+ * communicator. The latter are no calls of the program's: they stay with the MPI and are not
+ * counted.
  */
 #ifndef TRIB_COLL_CALLER_H
 #define TRIB_COLL_CALLER_H

@@ -25,8 +25,8 @@ int runtime_size(MPI_Comm comm)
     return ompi_comm_size(comm);
 }
 
-/* Open MPI's own translation searches all of world for each member. A process is named by its program
- * and its number there, which is its rank in the world of that program. */
+/* Open MPI's own translation searches all of world for each member. A process is named by its
+ * program and its number there, which is its rank in the world of that program. */
 void runtime_ranks_in(MPI_Comm world, MPI_Comm comm, int first, int count, int ranks[])
 {
     ompi_jobid_t program = ompi_group_get_proc_name(world->c_local_group, 0).jobid;

@@ -1,6 +1,7 @@
-"""An MPI program under mpirun: plain, counted (the component counts, and the MPI does everything), or
+"""An MPI program under its launcher: plain, counted (ours counts, and the MPI does everything), or
 through the tree of a fabric."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -21,8 +22,32 @@ class Failed(Exception):
     """What an application did wrong, for a person."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """How programs of an MPI are started. Where ours is wanted, further variables and words in front of the program load it."""
+
+    launcher: tuple
+    env: dict
+    ours: dict = dataclasses.field(default_factory=dict)
+    words: tuple = ()
+
+
+OPEN_MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+}
+COMPONENT = Way(("mpirun",), OPEN_MPI, {
+    "OMPI_MCA_mca_base_component_path": f"SYSTEM_DEFAULT:{COMPONENTS}:USER_DEFAULT", "OMPI_MCA_coll_tributary_enable": "1",
+})
+
+
+def preloaded(launcher, env):
+    """The library that is preloaded: into the programs, not into the launcher."""
+    return Way((str(launcher),), env, words=("env", f"LD_PRELOAD={BUILD / 'libtrib_mpi.so'}"))
+
+
 class Outcome:
-    """How a program ended: `seconds` by the clock on the wall, and the component's report."""
+    """How a program ended: `seconds` by the clock on the wall, and our report."""
 
     def __init__(self, code, said, seconds, report):
         self.code, self.said, self.seconds, self.report = code, said, seconds, report
@@ -31,17 +56,11 @@ class Outcome:
         return "\n".join(self.said.splitlines()[-15:])
 
 
-def environment(how, manager, report):
+def environment(way, how, manager, report):
     """The variables that say so to the programs."""
-    values = {
-        **os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
-    }
+    values = {**os.environ, **way.env, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     if how != "plain":
-        values |= {
-            "OMPI_MCA_mca_base_component_path": f"SYSTEM_DEFAULT:{COMPONENTS}:USER_DEFAULT", "OMPI_MCA_coll_tributary_enable": "1",
-            "TRIB_MANAGER": manager, "TRIB_MPI": MODES[how], "TRIB_MPI_REPORT_FILE": str(report),
-        }
+        values |= {**way.ours, "TRIB_MANAGER": manager, "TRIB_MPI": MODES[how], "TRIB_MPI_REPORT_FILE": str(report)}
     return values
 
 
@@ -74,12 +93,14 @@ def end(process):
         process.wait()
 
 
-def mpirun(place, how, ranks, words, folder, limit, launcher="mpirun"):
-    """Runs it to its end; raises Failed if it takes longer than `limit` seconds."""
+def mpirun(place, how, ranks, words, folder, limit, way=COMPONENT):
+    """Runs it to its end; raises Failed if it takes longer than `limit` seconds, or as many times more as the place has patience."""
+    limit *= place.patience
     report = folder / "report.json"
     report.unlink(missing_ok=True)
-    env = environment(how, place.manager, report)
-    code, said, seconds = run([launcher, "-np", ranks, *words], folder, limit, env)
+    env = environment(way, how, place.manager, report)
+    command = [*way.launcher, "-np", ranks, *(way.words if how != "plain" else ()), *words]
+    code, said, seconds = run(command, folder, limit, env)
     if code is None:
         raise Failed(f"it ran for more than {limit} s ({how}, {ranks} ranks):\n{said[-2000:]}")
     return Outcome(code, said, seconds, json.loads(report.read_text()) if report.exists() else None)

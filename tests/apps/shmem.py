@@ -1,14 +1,16 @@
 """OpenSHMEM, whose collectives Debian's Open MPI hands to MPI's (scoll/mpi)."""
 
+import dataclasses
 import pathlib
 import re
 import subprocess
 
-from launch import Failed, mpirun
+from launch import COMPONENT, Failed, mpirun
 from steps import Step
 
 SOURCE = pathlib.Path(__file__).with_name("shmem_sums.c")
 RANKS, TIMES = 4, 100
+OSHRUN = dataclasses.replace(COMPONENT, launcher=("oshrun",))
 
 
 def told(outcome):
@@ -20,7 +22,7 @@ def compare(place):
     program = place.folder / "shmem_sums"
     subprocess.run(["oshcc", "-O2", "-std=c11", "-Wall", "-Wextra", "-Werror", "-o", program, SOURCE], check=True, timeout=60)
     outcomes = {
-        how: mpirun(place, how, RANKS, [program, TIMES], place.make(how), 60, launcher="oshrun") for how in ("plain", "counted", "tree")
+        how: mpirun(place, how, RANKS, [program, TIMES], place.make(how), 60, way=OSHRUN) for how in ("plain", "counted", "tree")
     }
     plain, tree = outcomes["plain"], outcomes["tree"]
     if told(plain) != told(tree) or len(told(tree)) != RANKS or any(" 0 wrong" not in line for line in told(tree)):

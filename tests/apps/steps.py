@@ -7,11 +7,13 @@ import typing
 
 @dataclasses.dataclass
 class Place:
-    """Where a step runs: a fabric, a folder of its own, and one for files that are kept."""
+    """Where a step runs: a fabric, a folder of its own, and one for files that are kept. On a loaded
+    machine limits are so many times longer."""
 
     manager: str
     folder: pathlib.Path
     kept: pathlib.Path
+    patience: float = 1
 
     def make(self, name):
         folder = self.folder / name

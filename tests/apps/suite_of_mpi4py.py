@@ -1,22 +1,18 @@
-"""mpi4py's own tests, of its source distribution, with the mpi4py that the system has."""
+"""mpi4py's own tests, of its source distribution: with the component for Open MPI, and with the preloaded library under several MPIs."""
 
 import collections
 import dataclasses
-import hashlib
 import json
 import pathlib
 import re
-import shutil
-import subprocess
-import urllib.parse
-import urllib.request
 
-from launch import Failed, Outcome, mpirun
+import mpi4py_source
+import mpis
+import wheels
+from launch import COMPONENT, Failed, Outcome, Way, mpirun
+from mpi4py_source import DEBIANS
 from steps import Step
 
-VERSION = "3.1.4"
-SHA256 = "17858f2ebc623220d0120d1fa8d428d033dde749c4bc35b33d81a66ad7f93480"
-ARCHIVE = f"mpi4py-{VERSION}.tar.gz"
 OUTCOMES = pathlib.Path(__file__).with_name("outcomes.py")
 #: They start further programs, which have no part in this one's job. Open MPI 4.1 itself sometimes
 #: hangs when one program starts many others, so each of these tests has an mpirun of its own, and a
@@ -25,43 +21,20 @@ APART = ("test_spawn", "test_dynproc")
 LIMIT, LIMIT_APART, ATTEMPTS = 240, 20, 3
 
 
-def index():
-    """The package index that pip is configured with."""
-    pip = shutil.which("pip3") or shutil.which("pip")
-    if pip is None:
-        raise Failed("there is no pip to tell which package index to use; scripts/install-dependencies --apps installs it")
-    told = subprocess.run([pip, "install", "--help"], capture_output=True, text=True, check=True, timeout=60).stdout
-    found = re.search(r"--index-url\s.*?\(default\s+(\S+?)\)", told, re.S)
-    if found is None:
-        raise Failed("pip install --help names no package index")
-    return found[1]
+def unpack(place, version):
+    try:
+        return mpi4py_source.unpack(version, place.kept, place.folder)
+    except mpi4py_source.Missing as missing:
+        raise Failed(str(missing)) from missing
 
 
-def get(url):
-    with urllib.request.urlopen(url, timeout=60) as answer:
-        return answer.read()
+@dataclasses.dataclass
+class Setup:
+    """An MPI with an mpi4py of this version, and how ours gets in."""
 
-
-def fetch(archive):
-    """Puts the source distribution there. `pip download` would build it first, which takes long."""
-    page_url = f"{index().rstrip('/')}/mpi4py/"
-    page = get(page_url).decode()
-    link = re.search(rf'href="([^"#]*{re.escape(ARCHIVE)})[#"]', page)
-    if link is None:
-        raise Failed(f"the package index that pip uses has no {ARCHIVE}")
-    data = get(urllib.parse.urljoin(page_url, link[1]))
-    if hashlib.sha256(data).hexdigest() != SHA256:
-        raise Failed(f"{ARCHIVE} is not the file that it was; its SHA-256 should be {SHA256}")
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    archive.write_bytes(data)
-
-
-def unpack(place):
-    archive = place.kept / ARCHIVE
-    if not archive.exists() or hashlib.sha256(archive.read_bytes()).hexdigest() != SHA256:
-        fetch(archive)
-    shutil.unpack_archive(archive, place.folder)
-    return place.folder / f"mpi4py-{VERSION}"
+    way: Way = COMPONENT
+    python: pathlib.Path = pathlib.Path("/usr/bin/python3")
+    version: str = DEBIANS
 
 
 def noted(folder, ranks):
@@ -72,11 +45,11 @@ def noted(folder, ranks):
     return [json.loads(file.read_text()) for file in files]
 
 
-def once(place, suite, how, ranks, options):
+def once(place, setup, suite, how, ranks, options):
     folder = place.make(how)
     results = place.make(f"{how}-results")
-    words = ["/usr/bin/python3", OUTCOMES, suite, results, "-q", *options]
-    outcome = mpirun(place, how, ranks, words, folder, LIMIT)
+    words = [setup.python, OUTCOMES, suite, results, "-q", *options]
+    outcome = mpirun(place, how, ranks, words, folder, LIMIT, setup.way)
     outcome.noted = noted(results, ranks)
     if outcome.noted is None:
         raise Failed(f"it ended with {outcome.code} before all tests had run ({how}, {ranks} ranks):\n{outcome.tail()}")
@@ -90,9 +63,9 @@ def differences(plain, tree):
                 yield f"rank {rank}: {test} {right.get(test, 'did not run')}, and plainly {left.get(test, 'did not run')}"
 
 
-def compare(place, ranks, options):
-    suite = unpack(place)
-    outcomes = {how: once(place, suite, how, ranks, options) for how in ("plain", "tree")}
+def compare(place, setup, ranks, options):
+    suite = unpack(place, setup.version)
+    outcomes = {how: once(place, setup, suite, how, ranks, options) for how in ("plain", "tree")}
     found = list(differences(outcomes["plain"], outcomes["tree"]))
     if found:
         raise Failed(f"{len(found)} tests ended otherwise:\n" + "\n".join(found[:20]))
@@ -121,7 +94,7 @@ class Alone:
 def alone(place, how, ranks, suite, file, test):
     for attempt in range(ATTEMPTS):
         folder = place.make(f"{how}-{test}-{attempt}")
-        words = ["/usr/bin/python3", OUTCOMES, suite, folder, "-q", "-i", file, test]
+        words = [Setup.python, OUTCOMES, suite, folder, "-q", "-i", file, test]
         try:
             outcome = mpirun(place, how, ranks, words, folder, LIMIT_APART)
         except Failed:
@@ -132,7 +105,7 @@ def alone(place, how, ranks, suite, file, test):
 
 
 def compare_apart(place, ranks):
-    suite = unpack(place)
+    suite = unpack(place, DEBIANS)
     tests = [(file, test) for file in APART for test in tests_of(suite, file)]
     ends = {how: {test: alone(place, how, ranks, suite, file, test) for file, test in tests} for how in ("plain", "tree")}
     plain, tree = ends["plain"], ends["tree"]
@@ -147,9 +120,20 @@ def compare_apart(place, ranks):
     return outcomes
 
 
+def with_preloaded(name):
+    way, python = mpis.WITH_MPI4PY[name]()
+    return Setup(way, python, DEBIANS if name == "openmpi-4.1" else wheels.MPI4PY)
+
+
 def step(ranks):
     options = [word for name in APART for word in ("-e", name)]
-    return Step(f"mpi4py/{ranks}", ranks, lambda place: compare(place, ranks, options), f"runtests.py {' '.join(options)}")
+    return Step(f"mpi4py/{ranks}", ranks, lambda place: compare(place, Setup(), ranks, options), f"runtests.py {' '.join(options)}")
+
+
+def step_preloaded(name, ranks):
+    options = [word for module in APART for word in ("-e", module)]
+    return Step(f"mpi4py-preloaded/{name}-{ranks}", ranks, lambda place: compare(place, with_preloaded(name), ranks, options),
+                f"runtests.py {' '.join(options)}, with the preloaded library")
 
 
 def step_apart(ranks):
@@ -157,4 +141,5 @@ def step_apart(ranks):
 
 
 def steps():
-    return [step(ranks) for ranks in (1, 2, 3, 4)] + [step_apart(ranks) for ranks in (1, 2)]
+    return ([step(ranks) for ranks in (1, 2, 3, 4)] + [step_apart(ranks) for ranks in (1, 2)]
+            + [step_preloaded(name, ranks) for name in mpis.WITH_MPI4PY for ranks in (1, 2, 3)])

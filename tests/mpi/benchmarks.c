@@ -5,82 +5,143 @@
  * checked.
  *
  * usage: benchmarks [largest block in bytes = 65536] [runs = 5] [milliseconds of a run = 20]
+ *                   [non-blocking: each is begun and waited for]
  *
  * Rank 0 prints one JSON line per collective and length, with microseconds per call.
  */
 #include "check.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static int rank, ranks;
 static int *in, *out, *counts, *offsets;
+static bool waits; /* for what was begun; else the calls block */
 
-enum { BARRIER, BCAST, REDUCE, ALLREDUCE, ALLGATHER, REDUCE_SCATTER_BLOCK, GATHER, SCATTER, ALLTOALL, ALLGATHERV, REDUCE_SCATTER, SCAN, KINDS };
-
-static const char *const NAMES[KINDS] = {
-    "MPI_Barrier", "MPI_Bcast", "MPI_Reduce", "MPI_Allreduce", "MPI_Allgather", "MPI_Reduce_scatter_block", "MPI_Gather",
-    "MPI_Scatter", "MPI_Alltoall", "MPI_Allgatherv", "MPI_Reduce_scatter", "MPI_Scan",
+enum {
+    BARRIER, BCAST, REDUCE, ALLREDUCE, ALLGATHER, REDUCE_SCATTER_BLOCK, GATHER, SCATTER, ALLTOALL, ALLGATHERV, REDUCE_SCATTER, SCAN,
+    EXSCAN, GATHERV, SCATTERV, ALLTOALLV, KINDS
 };
+
+static const char *const NAMES[KINDS][2] = {
+    {"MPI_Barrier", "MPI_Ibarrier"}, {"MPI_Bcast", "MPI_Ibcast"}, {"MPI_Reduce", "MPI_Ireduce"}, {"MPI_Allreduce", "MPI_Iallreduce"},
+    {"MPI_Allgather", "MPI_Iallgather"}, {"MPI_Reduce_scatter_block", "MPI_Ireduce_scatter_block"}, {"MPI_Gather", "MPI_Igather"},
+    {"MPI_Scatter", "MPI_Iscatter"}, {"MPI_Alltoall", "MPI_Ialltoall"}, {"MPI_Allgatherv", "MPI_Iallgatherv"},
+    {"MPI_Reduce_scatter", "MPI_Ireduce_scatter"}, {"MPI_Scan", "MPI_Iscan"}, {"MPI_Exscan", "MPI_Iexscan"},
+    {"MPI_Gatherv", "MPI_Igatherv"}, {"MPI_Scatterv", "MPI_Iscatterv"}, {"MPI_Alltoallv", "MPI_Ialltoallv"},
+};
+
+/* The blocking call, or the one that is begun and waited for. */
+#define CALL(name, lower, ...) \
+    do { \
+        if (waits) \
+            MPI_I##lower(__VA_ARGS__, MPI_COMM_WORLD, &request); \
+        else \
+            MPI_##name(__VA_ARGS__, MPI_COMM_WORLD); \
+    } while (0)
 
 static void call(int kind, int n)
 {
-    MPI_Comm comm = MPI_COMM_WORLD;
+    MPI_Request request = MPI_REQUEST_NULL;
 
     switch (kind) {
     case BARRIER:
-        MPI_Barrier(comm);
+        if (waits)
+            MPI_Ibarrier(MPI_COMM_WORLD, &request);
+        else
+            MPI_Barrier(MPI_COMM_WORLD);
         break;
     case BCAST:
-        MPI_Bcast(out, n, MPI_INT, 0, comm);
+        CALL(Bcast, bcast, out, n, MPI_INT, 0);
         break;
     case REDUCE:
-        MPI_Reduce(in, out, n, MPI_INT, MPI_SUM, 0, comm);
+        CALL(Reduce, reduce, in, out, n, MPI_INT, MPI_SUM, 0);
         break;
     case ALLREDUCE:
-        MPI_Allreduce(in, out, n, MPI_INT, MPI_SUM, comm);
+        CALL(Allreduce, allreduce, in, out, n, MPI_INT, MPI_SUM);
         break;
     case ALLGATHER:
-        MPI_Allgather(in, n, MPI_INT, out, n, MPI_INT, comm);
+        CALL(Allgather, allgather, in, n, MPI_INT, out, n, MPI_INT);
         break;
     case REDUCE_SCATTER_BLOCK:
-        MPI_Reduce_scatter_block(in, out, n, MPI_INT, MPI_SUM, comm);
+        CALL(Reduce_scatter_block, reduce_scatter_block, in, out, n, MPI_INT, MPI_SUM);
         break;
     case GATHER:
-        MPI_Gather(in, n, MPI_INT, out, n, MPI_INT, 0, comm);
+        CALL(Gather, gather, in, n, MPI_INT, out, n, MPI_INT, 0);
         break;
     case SCATTER:
-        MPI_Scatter(in, n, MPI_INT, out, n, MPI_INT, 0, comm);
+        CALL(Scatter, scatter, in, n, MPI_INT, out, n, MPI_INT, 0);
         break;
     case ALLTOALL:
-        MPI_Alltoall(in, n, MPI_INT, out, n, MPI_INT, comm);
+        CALL(Alltoall, alltoall, in, n, MPI_INT, out, n, MPI_INT);
         break;
     case ALLGATHERV:
-        MPI_Allgatherv(in, n, MPI_INT, out, counts, offsets, MPI_INT, comm);
+        CALL(Allgatherv, allgatherv, in, n, MPI_INT, out, counts, offsets, MPI_INT);
         break;
     case REDUCE_SCATTER:
-        MPI_Reduce_scatter(in, out, counts, MPI_INT, MPI_SUM, comm);
+        CALL(Reduce_scatter, reduce_scatter, in, out, counts, MPI_INT, MPI_SUM);
+        break;
+    case SCAN:
+        CALL(Scan, scan, in, out, n, MPI_INT, MPI_SUM);
+        break;
+    case EXSCAN:
+        CALL(Exscan, exscan, in, out, n, MPI_INT, MPI_SUM);
+        break;
+    case GATHERV:
+        CALL(Gatherv, gatherv, in, n, MPI_INT, out, counts, offsets, MPI_INT, 0);
+        break;
+    case SCATTERV:
+        CALL(Scatterv, scatterv, in, counts, offsets, MPI_INT, out, n, MPI_INT, 0);
         break;
     default:
-        MPI_Scan(in, out, n, MPI_INT, MPI_SUM, comm);
+        CALL(Alltoallv, alltoallv, in, counts, offsets, MPI_INT, out, counts, offsets, MPI_INT);
+    }
+    if (waits)
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* Every rank gives its number plus one; of ranks up to this one the sum is triangle(rank + 1). */
+static int triangle(int last)
+{
+    return last * (last + 1) / 2;
+}
+
+static bool brings_blocks(int kind)
+{
+    return kind == ALLGATHER || kind == GATHER || kind == ALLTOALL || kind == ALLGATHERV || kind == GATHERV || kind == ALLTOALLV;
+}
+
+static int expected_of(int kind)
+{
+    switch (kind) {
+    case BCAST:
+        return 77;
+    case SCATTER:
+    case SCATTERV:
+        return 1;
+    case SCAN:
+        return triangle(rank + 1);
+    case EXSCAN:
+        return triangle(rank);
+    default:
+        return brings_blocks(kind) ? ranks : triangle(ranks);
     }
 }
 
-/* Every rank gives its number plus one. */
 static void check(int kind, int n)
 {
-    int sum = ranks * (ranks + 1) / 2, last = n > 0 ? n - 1 : 0, got, expected;
+    int last = n > 0 ? n - 1 : 0;
+    bool is_for_root = kind == REDUCE || kind == GATHER || kind == GATHERV;
 
     memset(out, 0, (size_t)n * (size_t)ranks * sizeof *out + sizeof *out);
     if (kind == BCAST && rank == 0)
         for (int i = 0; i < n; i++)
             out[i] = 77;
     call(kind, n);
-    if (kind == BARRIER || ((kind == REDUCE || kind == GATHER) && rank != 0))
+    if (kind == BARRIER || (is_for_root && rank != 0))
         return;
-    got = kind == ALLGATHER || kind == GATHER || kind == ALLTOALL || kind == ALLGATHERV ? out[n * ranks - 1] : out[last];
-    expected = kind == BCAST ? 77 : kind == SCATTER ? 1 : kind == SCAN ? (rank + 1) * (rank + 2) / 2
-             : kind == ALLGATHER || kind == GATHER || kind == ALLTOALL || kind == ALLGATHERV ? ranks : sum;
-    CHECK(got == expected, "%s of %d ints: %d instead of %d", NAMES[kind], n, got, expected);
+    int got = brings_blocks(kind) ? out[n * ranks - 1] : out[last];
+    CHECK(got == expected_of(kind), "%s of %d ints: %d instead of %d", NAMES[kind][waits], n, got, expected_of(kind));
 }
 
 /* The slowest rank's seconds for so many calls. */
@@ -117,6 +178,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     long largest = argument(argc, argv, 1, 65536), runs = argument(argc, argv, 2, 5);
     double span = (double)argument(argc, argv, 3, 20) / 1e3;
+    waits = argc > 4 && strcmp(argv[4], "non-blocking") == 0;
     size_t space = ((size_t)largest / sizeof *in + 1) * (size_t)ranks;
 
     in = malloc(space * sizeof *in);
@@ -135,7 +197,7 @@ int main(int argc, char **argv)
             }
             double took = best(kind, n, runs, span);
             if (rank == 0) {
-                printf("{\"test\": \"benchmarks\", \"collective\": \"%s\", \"ranks\": %d, \"bytes\": %ld, \"us\": %.2f}\n", NAMES[kind],
+                printf("{\"test\": \"benchmarks\", \"collective\": \"%s\", \"ranks\": %d, \"bytes\": %ld, \"us\": %.2f}\n", NAMES[kind][waits],
                        ranks, bytes, took * 1e6);
                 fflush(stdout);
             }

