@@ -62,8 +62,10 @@ recovery-cost: build ## what it costs that jobs go on when a node dies: instruct
 test-aarch64: ## build for aarch64 and run there, emulated, what can depend on the processor
 	@scripts/test-aarch64
 
-test-apps: build ## applications that others wrote, plainly and through the tree: results, times, what went through (APPS=lammps)
+# The packages come first: some of our libraries are built where their MPI is.
+test-apps: ## applications that others wrote, plainly and through the tree (APPS=lammps, APPS='--resume --within 9', APPS=--list)
 	@scripts/install-dependencies --apps
+	@$(MAKE) --no-print-directory build
 	tests/apps/run $(APPS)
 
 bench: build ## Tributary and every peer, measured in a laboratory on this machine and written to docs/performance.md

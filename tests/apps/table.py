@@ -1,6 +1,6 @@
 """The table of tests/apps/run, for people."""
 
-HEAD = (f"{'step':<22} {'ranks':>5} {'plain s':>8} {'there':>8} {'tree s':>8} {'there':>8} {'in the tree':>12} {'by the MPI':>12}"
+HEAD = (f"{'step':<32} {'ranks':>5} {'plain s':>8} {'there':>8} {'tree s':>8} {'there':>8} {'in the tree':>12} {'by the MPI':>12}"
         "  result\n(there: seconds of a rank, on average, in blocking collectives and in waiting for trees of communicators)")
 
 
@@ -49,10 +49,10 @@ def details(report):
 
 def text(row):
     if row["failure"] is not None:
-        return f"{row['step']:<22} {row['ranks']:>5} FAILED: {row['failure']}"
+        return f"{row['step']:<32} {row['ranks']:>5} FAILED: {row['failure']}"
     report = row["reports"].get("tree")
     in_tree = sum(figures["tree"] for _, figures in collectives(report)) if report else 0
     by_mpi = sum(left(figures) for _, figures in collectives(report)) if report else 0
-    first = (f"{row['step']:<22} {row['ranks']:>5} {seconds(row, 'plain')} {there(row, 'counted')} {seconds(row, 'tree')}"
+    first = (f"{row['step']:<32} {row['ranks']:>5} {seconds(row, 'plain')} {there(row, 'counted')} {seconds(row, 'tree')}"
              f" {there(row, 'tree')} {in_tree:>12} {by_mpi:>12}  {row['said']}")
     return "\n".join([first, *(details(report) if report else ["    no report: one rank, or programs that start others"])])
