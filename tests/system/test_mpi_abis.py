@@ -208,6 +208,31 @@ class Abis(unittest.TestCase):
     def test_intel_mpi_with_the_standards_abi(self):
         self.programs(intel_standard())
 
+    def sessions(self, mpi):
+        """The communicator that a session makes has no tree; those that are made of it have one if there is a job. Without MPI_Init
+        there is none, and MPICH 4 and Open MPI 5 themselves end with a fault when a second session is the only one again."""
+        rounds = 5
+        with Fabric() as fabric:
+            said, report = self.run_program(fabric, mpi, 4, program(mpi, "sessions"), rounds, "world")
+            self.assertEqual(said.count("all right"), 4, said)
+            self.assertEqual(self.figures(report, "Allreduce"), (4 * 4 * rounds, {"no_group": 4 * rounds}), said)
+            made = 4 * 3 * rounds
+            groups = {event: report["groups"][event] for event in ("made", "refused", "freed")}
+            self.assertEqual(groups, {"made": 4 + made, "refused": 0, "freed": made}, said)
+            said, report = self.run_program(fabric, mpi, 4, program(mpi, "sessions"), 1)
+            self.assertEqual(said.count("all right"), 4, said)
+            self.assertIsNone(report)
+            self.assertNotIn("tributary:", said)
+
+    def test_sessions_under_debians_mpich(self):
+        self.sessions(debian_mpich())
+
+    def test_sessions_under_mpich_5(self):
+        self.sessions(mpich5())
+
+    def test_sessions_under_open_mpi_5(self):
+        self.sessions(openmpi5())
+
     def test_mpi4py_under_open_mpi_5_which_has_no_large_counts(self):
         self.python(openmpi5())
 
