@@ -88,6 +88,21 @@ void groups_make(MPI_Comm comm)
     make_tree(comm);
 }
 
+static int (*ask_whether_revoked)(MPI_Comm comm, int *is_revoked);
+
+void groups_ask_whether_revoked(int (*ask)(MPI_Comm comm, int *is_revoked))
+{
+    ask_whether_revoked = ask;
+}
+
+/* Whether every call on comm is an error by now, which the MPI returns. */
+static bool is_revoked(MPI_Comm comm)
+{
+    int revoked = 0;
+
+    return ask_whether_revoked != NULL && ask_whether_revoked(comm, &revoked) == MPI_SUCCESS && revoked != 0;
+}
+
 static const struct group *attribute_of(MPI_Comm comm)
 {
     void *attribute;
@@ -105,7 +120,7 @@ const struct group *groups_find(MPI_Comm comm)
         return group_without_tree(REASON_NO_JOB);
     const struct group *group = attribute_of(comm);
     if (group != NULL)
-        return group;
+        return is_revoked(comm) ? group_without_tree(REASON_ARGUMENT) : group;
     if (job_usable())
         return group_without_tree(REASON_NO_GROUP);
     group = is_inter(comm) ? group_without_tree(REASON_NO_GROUP) : group_dry(comm);

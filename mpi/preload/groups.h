@@ -21,6 +21,9 @@ void groups_make(MPI_Comm comm);
 /* The group of comm, which need not have one: then it says why. */
 const struct group *groups_find(MPI_Comm comm);
 
+/* The function of an MPI that tells whether a communicator is revoked; NULL: it has none. */
+void groups_ask_whether_revoked(int (*ask)(MPI_Comm comm, int *is_revoked));
+
 /* Frees the group of MPI_COMM_WORLD, whose attributes the MPI deletes too late. */
 void groups_close(void);
 

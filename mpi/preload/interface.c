@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "collective.h"
+#include "groups.h"
 #include "notice.h"
 #include "pmpi.h"
 #include "policy.h"
@@ -31,6 +32,7 @@ const char *trib_mpi_bind(void *(*find)(const char *name))
     if (pmpi.name == NULL) \
         return "MPI_" #name;
     PMPI_FUNCTIONS(BIND)
+    groups_ask_whether_revoked((int (*)(MPI_Comm, int *))find("PMPIX_Comm_is_revoked"));
     return NULL;
 }
 

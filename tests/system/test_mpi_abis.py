@@ -233,6 +233,12 @@ class Abis(unittest.TestCase):
     def test_sessions_under_open_mpi_5(self):
         self.sessions(openmpi5())
 
+    def test_a_revoked_communicator_is_open_mpi_5s(self):
+        with Fabric() as fabric:
+            said, report = self.run_program(fabric, openmpi5(), 4, program(openmpi5(), "revoked"))
+        self.assertEqual(said.count("all right"), 4, said)
+        self.assertEqual(self.figures(report, "Allreduce"), (8, {"argument": 4}), said)
+
     def test_mpi4py_under_open_mpi_5_which_has_no_large_counts(self):
         self.python(openmpi5())
 
