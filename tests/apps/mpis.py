@@ -28,7 +28,7 @@ def mpich_4():
         link.parent.mkdir(exist_ok=True)
         link.unlink(missing_ok=True)
         link.symlink_to(found[0])
-    return preloaded("mpirun.mpich", {"LD_LIBRARY_PATH": str(link.parent)}), folder / "bin/python"
+    return preloaded("mpirun.mpich", {"LD_LIBRARY_PATH": str(link.parent), "MPI4PY_MPIABI": "mpich"}), folder / "bin/python"
 
 
 def mpich_5():
