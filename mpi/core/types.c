@@ -35,7 +35,7 @@ enum family {
 #define FORTRAN(handle, dtype, width, each, families) {handle, dtype, width, each, families, true, {0}}
 
 /* The common types come first, because the table is searched from its start. MPI_CHAR is text to
- * MPI and takes no operator. MPI_C_BOOL takes the logical ones: a bool is a byte of 0 or 1.
+ * MPI and takes no operator. Bools of C and C++ take the logical ones: each is a byte of 0 or 1.
  * MPI_AINT, MPI_OFFSET and MPI_COUNT do not take logical ones. */
 static const struct {
     MPI_Datatype handle;
@@ -65,6 +65,7 @@ static const struct {
     PLAIN(MPI_UINT16_T, TRIB_UINT16, 2, INTEGER),
     PLAIN(MPI_BYTE, TRIB_UINT8, 1, BITWISE),
     PLAIN(MPI_C_BOOL, TRIB_UINT8, sizeof(_Bool), sizeof(_Bool) == 1 ? LOGICAL : 0),
+    PLAIN(MPI_CXX_BOOL, TRIB_UINT8, sizeof(_Bool), sizeof(_Bool) == 1 ? LOGICAL : 0),
     PAIR(MPI_2INT, int, SIGNED(int)),
     PAIR(MPI_FLOAT_INT, float, TRIB_FLOAT32),
     PAIR(MPI_DOUBLE_INT, double, TRIB_FLOAT64),
@@ -76,6 +77,8 @@ static const struct {
     COMPLEX(MPI_C_DOUBLE_COMPLEX, TRIB_FLOAT64, sizeof(double)),
     COMPLEX(MPI_C_FLOAT_COMPLEX, TRIB_FLOAT32, sizeof(float)),
     COMPLEX(MPI_C_COMPLEX, TRIB_FLOAT32, sizeof(float)),
+    COMPLEX(MPI_CXX_DOUBLE_COMPLEX, TRIB_FLOAT64, sizeof(double)),
+    COMPLEX(MPI_CXX_FLOAT_COMPLEX, TRIB_FLOAT32, sizeof(float)),
     FORTRAN(MPI_DOUBLE_PRECISION, TRIB_FLOAT64, 8, 1, ARITHMETIC),
     FORTRAN(MPI_REAL, TRIB_FLOAT32, 4, 1, ARITHMETIC),
     FORTRAN(MPI_INTEGER, TRIB_INT32, 4, 1, ARITHMETIC | BITWISE),
@@ -120,7 +123,7 @@ enum reason types_map(const struct config *config, MPI_Datatype datatype, MPI_Op
 {
     size_t row = 0, column = 0;
 
-    /* A Fortran type that this MPI lacks is the null handle. */
+    /* A type of Fortran or C++ that this MPI lacks is the null handle. */
     while (row < LENGTH(DATATYPES) && (DATATYPES[row].handle != datatype || datatype == MPI_DATATYPE_NULL))
         row++;
     if (row == LENGTH(DATATYPES) || !fits(row))

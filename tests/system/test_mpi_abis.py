@@ -208,6 +208,18 @@ class Abis(unittest.TestCase):
     def test_intel_mpi_with_the_standards_abi(self):
         self.programs(intel_standard())
 
+    def test_where_mpich_has_room_for_no_more_communicators(self):
+        mpi = debian_mpich()
+        words = [program(mpi, "live_communicators"), "5000"]
+        plain = subprocess.run([*mpi.launcher, "-n", "2", *words], capture_output=True, text=True, timeout=BOUND, check=True).stdout
+        with Fabric() as fabric:
+            said, report = self.run_program(fabric, mpi, 2, *words)
+        room, with_ours = (int(re.search(r'"communicators": (\d+)', text)[1]) for text in (plain, said))
+        self.assertLess(room, 5000)
+        self.assertEqual(with_ours, room - 1, "one is the library's")
+        tree, left = self.figures(report, "Allreduce")
+        self.assertEqual((tree + sum(left.values()), set(left) - {"no_group"}), (2 * (2 * with_ours + 1), set()), said)
+
     def sessions(self, mpi):
         """The communicator that a session makes has no tree; those that are made of it have one if there is a job. Without MPI_Init
         there is none, and MPICH 4 and Open MPI 5 themselves end with a fault when a second session is the only one again."""
