@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Many communicators that live at the same time, as far as the MPI has room for them: each does sums,
- * in the order they were made and in the other, before all of them are freed.
+ * Many communicators that live at the same time, as far as the MPI has room for them: each does
+ * sums, in the order they were made and in the other, before all of them are freed.
  *
  * usage: live_communicators [communicators = 5000]
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For MPIs with the extension for programs that outlive failures: every collective of a communicator
- * that is revoked is an error, and other communicators go on.
+ * For MPIs with the extension for programs that outlive failures: every collective of a
+ * communicator that is revoked is an error, and other communicators go on.
  */
 #include "check.h"
 

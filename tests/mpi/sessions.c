@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sessions, for MPIs that have them: communicators of a session, and of these others, do collectives
- * whose results are checked. Sessions come and go, beside MPI_Init or without it.
+ * Sessions, for MPIs that have them: communicators of a session, and of these others, do
+ * collectives whose results are checked. Sessions come and go, beside MPI_Init or without it.
  *
  * usage: sessions [rounds = 3] [world: MPI_Init is called, too]
  */
