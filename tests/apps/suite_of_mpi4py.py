@@ -18,6 +18,8 @@ OUTCOMES = pathlib.Path(__file__).with_name("outcomes.py")
 #: hangs when one program starts many others, so each of these tests has an mpirun of its own, and a
 #: few attempts.
 APART = ("test_spawn", "test_dynproc")
+#: It starts programs and sets them time limits, so that a loaded machine decides how it ends.
+TIMED = "test_util_pool"
 LIMIT, LIMIT_APART, ATTEMPTS = 240, 20, 3
 
 
@@ -131,7 +133,7 @@ def step(ranks):
 
 
 def step_preloaded(name, ranks):
-    options = [word for module in APART for word in ("-e", module)]
+    options = [word for module in (*APART, TIMED) for word in ("-e", module)]
     return Step(f"mpi4py-preloaded/{name}-{ranks}", ranks, lambda place: compare(place, with_preloaded(name), ranks, options),
                 f"runtests.py {' '.join(options)}, with the preloaded library")
 

@@ -280,7 +280,7 @@ class Hosts(test_mpi.Programs):
     def test_ranks_of_a_host_share_memory(self):
         with Fabric(shared_host=True) as fabric:
             _, _, report = self.good(Mpi(fabric, 4, PROGRAMS / "requests", "6", through="component", env={"TRIB_MPI": "on"}), 60)
-            self.assertGreater(report["counters"]["operations_board"], 1000, report)
+            self.assertGreater(report["counters"]["operations_board"], 500, report)
             self.assertEqual(set(report["collectives"]["MPI_Ireduce"]["mpi"]), {"measured_slower"})
 
 
