@@ -199,6 +199,7 @@ void config_read(struct config *config)
     config->min_hosts = number(&MIN_HOSTS);
     read_disabled(config);
     config->report = switched_on("TRIB_MPI_REPORT") || switched_on("TRIB_MPI_REPORT_FILE");
+    config->profile = config->report && switched_on("TRIB_MPI_PROFILE");
     if (manager != NULL && snprintf(config->manager, sizeof config->manager, "%s", manager) >= CONFIG_TEXT) {
         notice("TRIB_MANAGER is longer than %d characters and is ignored", CONFIG_TEXT - 1);
         config->manager[0] = '\0';

@@ -78,12 +78,8 @@ bool operation_end(struct operation *operation, int status)
 
 bool operation_run(const struct group *group, struct operation *operation)
 {
-    uint64_t begun = report_clock();
     prepare(group, operation);
-    bool agreed = operation_end(operation, through_tree(group->tree, operation));
-
-    report_time(operation->call.name, DOER_TREE, begun);
-    return agreed;
+    return operation_end(operation, through_tree(group->tree, operation));
 }
 
 int operation_post(const struct group *group, struct operation *operation, trib_request **request)

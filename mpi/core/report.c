@@ -16,8 +16,8 @@
 #include <string.h>
 #include <time.h>
 
-static _Atomic uint64_t calls[COLLECTIVES][REASONS], tree_bytes[COLLECTIVES], groups[GROUP_EVENTS];
-static _Atomic uint64_t nanoseconds[COLLECTIVES][DOERS], tree_nanoseconds;
+static _Atomic uint64_t calls[COLLECTIVES][REASONS], bytes_by[COLLECTIVES][DOERS], groups[GROUP_EVENTS];
+static _Atomic uint64_t nanoseconds[COLLECTIVES][DOERS], waiting[COLLECTIVES][DOERS], rest[COLLECTIVES][DOERS], tree_nanoseconds;
 
 /* The library's counters under the names of the report. */
 static const struct {
@@ -48,8 +48,8 @@ static const char *const GROUP_WORDS[GROUP_EVENTS] = {"made", "refused", "freed"
  * ranks. */
 struct figures {
     uint64_t calls[COLLECTIVES][REASONS];
-    uint64_t tree_bytes[COLLECTIVES];
-    uint64_t nanoseconds[COLLECTIVES][DOERS];
+    uint64_t bytes[COLLECTIVES][DOERS];
+    uint64_t nanoseconds[COLLECTIVES][DOERS], waiting[COLLECTIVES][DOERS], rest[COLLECTIVES][DOERS];
     uint64_t tree_nanoseconds;
     uint64_t groups[GROUP_EVENTS];
     uint64_t counters[COUNTER_KINDS];
@@ -58,8 +58,7 @@ struct figures {
 void report_operation(enum collective collective, enum reason reason, uint64_t bytes)
 {
     atomic_fetch_add_explicit(&calls[collective][reason], 1, memory_order_relaxed);
-    if (reason == REASON_TREE)
-        atomic_fetch_add_explicit(&tree_bytes[collective], bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&bytes_by[collective][reason == REASON_TREE ? DOER_TREE : DOER_MPI], bytes, memory_order_relaxed);
 }
 
 void report_group(enum group_event event)
@@ -77,10 +76,19 @@ uint64_t report_clock(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-void report_time(enum collective collective, enum doer doer, uint64_t since)
+uint64_t report_time(enum collective collective, enum doer doer, uint64_t since)
 {
+    uint64_t until = report_clock();
+
     if (since != 0)
-        atomic_fetch_add_explicit(&nanoseconds[collective][doer], report_clock() - since, memory_order_relaxed);
+        atomic_fetch_add_explicit(&nanoseconds[collective][doer], until - since, memory_order_relaxed);
+    return until;
+}
+
+void report_split(enum collective collective, enum doer doer, uint64_t waited, uint64_t other)
+{
+    atomic_fetch_add_explicit(&waiting[collective][doer], waited, memory_order_relaxed);
+    atomic_fetch_add_explicit(&rest[collective][doer], other, memory_order_relaxed);
 }
 
 void report_tree_time(uint64_t since)
@@ -97,9 +105,12 @@ static struct figures own_figures(void)
     for (int collective = 0; collective < COLLECTIVES; collective++) {
         for (int reason = 0; reason < REASONS; reason++)
             own.calls[collective][reason] = calls[collective][reason];
-        own.tree_bytes[collective] = tree_bytes[collective];
-        for (int doer = 0; doer < DOERS; doer++)
+        for (int doer = 0; doer < DOERS; doer++) {
+            own.bytes[collective][doer] = bytes_by[collective][doer];
             own.nanoseconds[collective][doer] = nanoseconds[collective][doer];
+            own.waiting[collective][doer] = waiting[collective][doer];
+            own.rest[collective][doer] = rest[collective][doer];
+        }
     }
     own.tree_nanoseconds = tree_nanoseconds;
     for (int event = 0; event < GROUP_EVENTS; event++)
@@ -150,6 +161,25 @@ static bool was_called(const struct figures *figures, int collective)
     return figures->calls[collective][REASON_TREE] + left_to_mpi(figures, collective) > 0;
 }
 
+/* Says what of the time was waiting for the last rank, and what was not. */
+static void print_split(const char *what, const uint64_t waited[DOERS], const uint64_t other[DOERS])
+{
+    notice("    %s: waiting for the last rank %.3f in the tree, %.3f by the MPI; the rest %.3f and %.3f", what, seconds(waited[DOER_TREE]),
+           seconds(waited[DOER_MPI]), seconds(other[DOER_TREE]), seconds(other[DOER_MPI]));
+}
+
+static void print_split_of_all(const struct figures *figures)
+{
+    uint64_t waited[DOERS] = {0}, other[DOERS] = {0};
+
+    for (int collective = 0; collective < COLLECTIVES; collective++)
+        for (int doer = 0; doer < DOERS; doer++) {
+            waited[doer] += figures->waiting[collective][doer];
+            other[doer] += figures->rest[collective][doer];
+        }
+    print_split("of all seconds", waited, other);
+}
+
 static void print_collective(const struct figures *figures, int collective)
 {
     if (figures->calls[collective][REASON_NOT_TAKEN] == left_to_mpi(figures, collective) && figures->calls[collective][REASON_TREE] == 0) {
@@ -158,7 +188,7 @@ static void print_collective(const struct figures *figures, int collective)
         return;
     }
     notice("  %-30s %12" PRIu64 " %16" PRIu64 " %10.3f %12" PRIu64 " %10.3f", collective_name((enum collective)collective),
-           figures->calls[collective][REASON_TREE], figures->tree_bytes[collective],
+           figures->calls[collective][REASON_TREE], figures->bytes[collective][DOER_TREE],
            seconds(figures->nanoseconds[collective][DOER_TREE]), left_to_mpi(figures, collective),
            seconds(figures->nanoseconds[collective][DOER_MPI]));
     for (int reason = REASON_TREE + 1; reason < REASONS; reason++)
@@ -174,8 +204,13 @@ static void print(const struct figures *figures, const char *whose)
         notice("  no job: %s", job.refusal);
     notice("  %-30s %12s %16s %10s %12s %10s", "collective", "in the tree", "bytes", "seconds", "by the MPI", "seconds");
     for (int collective = 0; collective < COLLECTIVES; collective++)
-        if (was_called(figures, collective))
+        if (was_called(figures, collective)) {
             print_collective(figures, collective);
+            if (job.config.profile && figures->nanoseconds[collective][DOER_TREE] + figures->nanoseconds[collective][DOER_MPI] > 0)
+                print_split("of these seconds", figures->waiting[collective], figures->rest[collective]);
+        }
+    if (job.config.profile)
+        print_split_of_all(figures);
     notice("  trees of communicators: %" PRIu64 " made, %" PRIu64 " refused, %" PRIu64 " freed, %.3f seconds of waiting for them",
            figures->groups[GROUP_MADE], figures->groups[GROUP_REFUSED], figures->groups[GROUP_FREED],
            seconds(figures->tree_nanoseconds));
@@ -197,14 +232,24 @@ static void write_string(FILE *file, const char *text)
     fputc('"', file);
 }
 
+static void write_times(FILE *file, const char *name, const uint64_t times[DOERS])
+{
+    fprintf(file, ", \"%s\": {\"tree\": %.9f, \"mpi\": %.9f}", name, seconds(times[DOER_TREE]), seconds(times[DOER_MPI]));
+}
+
 static void write_collective(FILE *file, const struct figures *figures, int collective)
 {
     const char *separator = "";
 
     write_string(file, collective_name((enum collective)collective));
-    fprintf(file, ": {\"tree\": %" PRIu64 ", \"tree_bytes\": %" PRIu64 ", \"seconds\": {\"tree\": %.9f, \"mpi\": %.9f}, \"mpi\": {",
-            figures->calls[collective][REASON_TREE], figures->tree_bytes[collective],
-            seconds(figures->nanoseconds[collective][DOER_TREE]), seconds(figures->nanoseconds[collective][DOER_MPI]));
+    fprintf(file, ": {\"tree\": %" PRIu64 ", \"tree_bytes\": %" PRIu64 ", \"mpi_bytes\": %" PRIu64, figures->calls[collective][REASON_TREE],
+            figures->bytes[collective][DOER_TREE], figures->bytes[collective][DOER_MPI]);
+    write_times(file, "seconds", figures->nanoseconds[collective]);
+    if (job.config.profile) {
+        write_times(file, "waiting", figures->waiting[collective]);
+        write_times(file, "rest", figures->rest[collective]);
+    }
+    fputs(", \"mpi\": {", file);
     for (int reason = REASON_TREE + 1; reason < REASONS; reason++) {
         if (figures->calls[collective][reason] == 0)
             continue;

@@ -42,12 +42,15 @@ static enum reason judge_elements(const struct group *group, const struct call *
         return judge_exchange(group, call, operation);
     if (call->count < 0)
         return REASON_ARGUMENT;
-    if (is_reduction(call->kind)) {
-        if (call->count == 0)
-            return REASON_EMPTY;
+    if (is_reduction(call->kind) && call->count > 0) {
         enum reason reason = types_map(&job.config, call->datatype, call->op, &operation->type);
-        operation->count = (size_t)call->count * operation->type.each;
-        operation->bytes = (uint64_t)operation->count * operation->type.width;
+        if (reason == REASON_TREE) {
+            operation->count = (size_t)call->count * operation->type.each;
+            operation->bytes = (uint64_t)operation->count * operation->type.width;
+            return REASON_TREE;
+        }
+        runtime_extent(call->datatype, &bytes, &distance);
+        operation->bytes = (uint64_t)call->count * bytes; /* for the report */
         return reason;
     }
     runtime_extent(call->datatype, &bytes, &distance);

@@ -4,6 +4,7 @@
 #include "ending.h"
 #include "job.h"
 #include "leaving.h"
+#include "profile.h"
 #include "requests.h"
 
 #include "ompi/attribute/attribute.h"
@@ -14,6 +15,7 @@ static int end(MPI_Comm self, int key, void *value, void *extra)
     (void)self, (void)key, (void)value, (void)extra;
     if (job_is_own()) {
         leaving_await();
+        profile_split();
         job_meet_at_end();
         requests_close();
         job_leave();

@@ -15,7 +15,7 @@
     ({ \
         uint64_t begun = report_clock(); \
         int result = BEFORE(function, __VA_ARGS__); \
-        report_time(call.name, DOER_MPI, begun); \
+        module_time(m, call.name, DOER_MPI, begun); \
         result; \
     })
 
@@ -39,7 +39,7 @@ static bool takes(struct module *m, const struct call *call, struct operation *o
         reason = verdict_on(module_group(m), call, operation);
     }
     if (reason != REASON_TREE)
-        report_operation(call->name, reason, 0);
+        report_operation(call->name, reason, operation->bytes);
     return reason == REASON_TREE;
 }
 
@@ -53,7 +53,7 @@ static bool is_ours(struct module *m, const struct call *call)
     if (reason == REASON_TREE || (reason != REASON_ARGUMENT && requests_are_ahead(m)))
         return true;
     if (!call->is_mpis_own)
-        report_operation(call->name, reason, 0);
+        report_operation(call->name, reason, operation.bytes);
     return false;
 }
 
@@ -66,7 +66,11 @@ static void go_behind(struct module *m)
 
 static int run(struct module *m, struct operation *operation)
 {
-    return operation_run(module_group(m), operation) ? OMPI_SUCCESS : MPI_ERR_OTHER;
+    uint64_t begun = report_clock();
+    bool agreed = operation_run(module_group(m), operation);
+
+    module_time(m, operation->call.name, DOER_TREE, begun);
+    return agreed ? OMPI_SUCCESS : MPI_ERR_OTHER;
 }
 
 #define LIST(...) __VA_ARGS__

@@ -32,7 +32,7 @@ static int {name}({parameters})
 WAITING = """\
     uint64_t begun = report_clock();
     int result = m->previous.coll_{name}({arguments}, m->previous.coll_{name}_module);
-    report_time(COLLECTIVE_{call}, DOER_MPI, begun);
+    module_time(m, COLLECTIVE_{call}, DOER_MPI, begun);
     return result;
 """
 AT_ONCE = """\

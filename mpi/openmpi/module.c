@@ -8,7 +8,7 @@
 #include "leaving.h"
 #include "notice.h"
 #include "presence.h"
-#include "report.h"
+#include "profile.h"
 #include "requests.h"
 
 struct module *module_of_world;
@@ -75,6 +75,7 @@ static int enable(mca_coll_base_module_t *base, struct ompi_communicator_t *comm
     } else {
         leave_to_mpi(module, REASON_NO_JOB);
     }
+    module->track = profile_track(comm, comm->c_contextid);
     return OMPI_SUCCESS;
 }
 
@@ -94,6 +95,7 @@ static void construct(struct module *module)
     module->comm = NULL;
     module->is_enabled = false;
     module->own = NULL;
+    module->track = NULL;
     module->first = NULL;
     module->last = &module->first;
     module->next = NULL;
@@ -133,6 +135,11 @@ const struct group *module_group(struct module *module)
     if (!job_usable() && !job_is_weighed())
         return group_without_tree(REASON_NO_JOB);
     return atomic_load(&module->group);
+}
+
+void module_time(struct module *module, enum collective collective, enum doer doer, uint64_t begun)
+{
+    profile_note(module->track, collective, doer, begun, report_time(collective, doer, begun));
 }
 
 void module_settle(struct module *module, int status)

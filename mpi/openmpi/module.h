@@ -10,12 +10,14 @@
 
 #include "call.h"
 #include "group.h"
+#include "report.h"
 
 #include "ompi/communicator/communicator.h"
 
 #include <stdatomic.h>
 
 struct request;
+struct track;
 
 struct module {
     mca_coll_base_module_t super;
@@ -24,6 +26,7 @@ struct module {
     bool is_enabled;
     _Atomic(const struct group *) group; /* never NULL */
     struct group *own;                   /* the same, if this communicator has a tree or may get one */
+    struct track *track;                 /* NULL: no profile */
     /* Below: guarded by the lock of requests.c. */
     atomic_bool is_settled;        /* whether the tree is made, or refused for good */
     struct request *first, **last; /* the requests under way, in the order of their calls */
@@ -40,6 +43,9 @@ mca_coll_base_module_t *module_new(void);
 
 /* The group by which a call is judged. */
 const struct group *module_group(struct module *module);
+
+/* Adds the time since then to that of a blocking call. */
+void module_time(struct module *module, enum collective collective, enum doer doer, uint64_t begun);
 
 /* The tree was made, or refused with this status. Called under the lock of requests.c. */
 void module_settle(struct module *module, int status);

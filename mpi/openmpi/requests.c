@@ -108,7 +108,7 @@ static void hand_over(struct request *request)
     operation_forget(&request->operation);
     enum reason reason = verdict_on(module_group(request->module), &request->call, &operation);
     if (!request->call.is_mpis_own)
-        report_operation(request->call.name, reason == REASON_TREE ? REASON_NO_GROUP : reason, 0);
+        report_operation(request->call.name, reason == REASON_TREE ? REASON_NO_GROUP : reason, operation.bytes);
     if (functions_begin_by_mpi(request->module, &request->call, &request->by_mpi) != OMPI_SUCCESS)
         job_end("the MPI cannot begin %s", collective_name(request->call.name));
 }

@@ -30,6 +30,7 @@ static struct alias {
     {"disable", "TRIB_MPI_DISABLE", "collectives that stay with the MPI: MPI_Bcast,MPI_Iallreduce,...", NULL},
     {"timeout_ms", "TRIB_TIMEOUT_MS", "time limit for joining the fabric, in milliseconds", NULL},
     {"report", "TRIB_MPI_REPORT", "any value but 0: rank 0 prints in MPI_Finalize what went through the tree, and why the rest did not", NULL},
+    {"profile", "TRIB_MPI_PROFILE", "any value but 0: the report tells waiting for the last rank from the rest", NULL},
     {"report_file", "TRIB_MPI_REPORT_FILE", "rank 0 writes that there as JSON", NULL},
 };
 #define ALIAS_COUNT (sizeof ALIASES / sizeof *ALIASES)

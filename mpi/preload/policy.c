@@ -35,6 +35,9 @@ static void begin(void)
         return;
     groups_open();
     job_join(meeting_hold());
+    if (job.config.profile && job.rank == 0)
+        notice("TRIB_MPI_PROFILE is for the component for Open MPI; this library's report has times in the tree alone");
+    job.config.profile = 0;
     if (job_usable())
         groups_make(MPI_COMM_WORLD);
 }
@@ -94,11 +97,14 @@ static bool take(const struct call *call, MPI_Comm comm, int *result)
     enum reason reason = verdict_on(group, call, &operation);
 
     if (reason != REASON_TREE) {
-        report_operation(call->name, reason, 0);
+        report_operation(call->name, reason, operation.bytes);
         return false;
     }
+    uint64_t begun = report_clock();
+    bool agreed = operation_run(group, &operation);
+    report_time(call->name, DOER_TREE, begun);
     *result = MPI_SUCCESS;
-    if (!operation_run(group, &operation)) {
+    if (!agreed) {
         PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
         *result = MPI_ERR_OTHER;
     }

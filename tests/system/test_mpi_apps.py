@@ -22,7 +22,24 @@ for call in (world.Barrier, lambda: world.Alltoallv([bytes(world.size), MPI.BYTE
     time.sleep({LATE} if world.rank == world.size - 1 else 0)
     call()
 """
-
+#: The last rank comes late to communicators that live one after the other, and to one of two ranks.
+#: Then an operator is slow, which is no waiting.
+PROFILED = f"""
+import time
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+for _ in range(2):
+    dup = world.Dup()
+    time.sleep({LATE} if world.rank == 2 else 0)
+    dup.Barrier()
+    dup.Free()
+pair = world.Split(world.rank == 0)
+time.sleep({LATE} if world.rank == 2 else 0)
+if world.rank > 0:
+    pair.Alltoall([bytes(2), MPI.BYTE], [bytearray(2), MPI.BYTE])
+slow = MPI.Op.Create(lambda give, take, _: time.sleep({LATE}))
+world.Allreduce([bytes(1), MPI.BYTE], [bytearray(1), MPI.BYTE], slow)
+"""
 
 PROGRAMS = pathlib.Path(tempfile.gettempdir()) / f"trib-tests-mpi-{os.getpid()}"
 
@@ -92,6 +109,28 @@ class Times(Program):
         self.is_of_two_ranks(report["collectives"]["MPI_Barrier"]["seconds"]["tree"])
         self.assertEqual(sum(figures["seconds"]["mpi"] for figures in report["collectives"].values()), 0)
         self.assertGreater(report["groups"]["seconds"], 0)
+
+    def test_the_profile_tells_waiting_for_the_last_rank_from_the_rest(self):
+        profiled = (3, PYTHON, "-c", PROFILED)
+        path = f"SYSTEM_DEFAULT:{BUILD / 'tributary/openmpi'}:USER_DEFAULT"
+        for mode, doer in (("force", "tree"), ("report", "mpi")):
+            env = {"OMPI_MCA_mca_base_component_path": path, "OMPI_MCA_coll_tributary_enable": "1", "TRIB_MPI": mode, "TRIB_MPI_PROFILE": "1"}
+            collectives = self.report(env, *profiled)["collectives"]
+            for name, figures in collectives.items():
+                for by in ("tree", "mpi"):
+                    parts = figures["waiting"][by] + figures["rest"][by]
+                    self.assertAlmostEqual(parts, figures["seconds"][by], places=6, msg=name)
+            barrier, alltoall, allreduce = (collectives[f"MPI_{name}"] for name in ("Barrier", "Alltoall", "Allreduce"))
+            # Two of three ranks waited, twice; then one of two; if not from the first moment.
+            self.assertGreater(barrier["waiting"][doer], 3 * LATE)
+            self.assertGreater(alltoall["waiting"][doer], 0.9 * LATE)
+            self.assertGreater(allreduce["rest"]["mpi"], LATE)
+            self.assertLess(allreduce["waiting"]["mpi"], allreduce["rest"]["mpi"])
+            self.assertEqual(allreduce["mpi_bytes"], 3)
+            self.assertGreater(alltoall[f"{doer}_bytes"], 0)
+
+    def test_without_a_profile_the_report_has_no_parts(self):
+        self.assertNotIn("waiting", self.component("report", *self.LATE)["collectives"]["MPI_Barrier"])
 
 
 if __name__ == "__main__":
