@@ -14,6 +14,8 @@ static int end(MPI_Comm self, int key, void *value, void *extra)
 {
     (void)self, (void)key, (void)value, (void)extra;
     if (job_is_own()) {
+        /* A rank that leaves breaks trees that others are still making. */
+        requests_await_all_trees();
         leaving_await();
         profile_split();
         job_meet_at_end();

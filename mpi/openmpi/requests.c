@@ -259,6 +259,23 @@ void requests_await_tree(struct module *module)
         opal_progress();
 }
 
+static bool is_tree_in_the_making(void)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&lock);
+    for (struct module *module = modules; module != NULL && !found; module = module->next)
+        found = !atomic_load(&module->is_settled);
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+void requests_await_all_trees(void)
+{
+    while (job_usable() && is_tree_in_the_making())
+        opal_progress();
+}
+
 bool requests_are_ahead(struct module *module)
 {
     if (atomic_load(&module->is_settled) || !job_usable())

@@ -16,6 +16,8 @@ void requests_look_after(struct module *module);
 
 /* Waits until the module's tree is made or refused, while the MPI makes progress. */
 void requests_await_tree(struct module *module);
+/* The same for all communicators. */
+void requests_await_all_trees(void);
 
 /* Whether requests wait for a tree that may yet be refused. The MPI would then begin them. It tells
  * calls that wait for nobody apart by their order, so it must not begin another one before. */

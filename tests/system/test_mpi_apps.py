@@ -40,12 +40,15 @@ if world.rank > 0:
 slow = MPI.Op.Create(lambda give, take, _: time.sleep({LATE}))
 world.Allreduce([bytes(1), MPI.BYTE], [bytearray(1), MPI.BYTE], slow)
 """
-
+ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
+COMPONENT = {
+    "OMPI_MCA_mca_base_component_path": f"SYSTEM_DEFAULT:{BUILD / 'tributary/openmpi'}:USER_DEFAULT", "OMPI_MCA_coll_tributary_enable": "1",
+}
 PROGRAMS = pathlib.Path(tempfile.gettempdir()) / f"trib-tests-mpi-{os.getpid()}"
 
 
 def setUpModule():
-    make = ["make", "-s", "-C", ROOT / "tests/mpi", f"BUILD={PROGRAMS}", PROGRAMS / "early_free"]
+    make = ["make", "-s", "-C", ROOT / "tests/mpi", f"BUILD={PROGRAMS}", PROGRAMS / "early_free", PROGRAMS / "unused"]
     subprocess.run(make, check=True, timeout=120)
 
 
@@ -58,7 +61,7 @@ class Program(unittest.TestCase):
         with Fabric(shared_host=shared_host) as fabric, tempfile.TemporaryDirectory(prefix="trib-test-") as folder:
             file = pathlib.Path(folder) / "report.json"
             given = {
-                **os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
+                **os.environ, **ENV,
                 "TRIB_MANAGER": fabric.manager, "TRIB_MPI": "force", "TRIB_MPI_REPORT": "1", "TRIB_MPI_REPORT_FILE": str(file), **env,
             }
             words = ["mpirun", "--oversubscribe", "-np", str(ranks), "-x", "LD_PRELOAD", *map(str, program)]
@@ -68,9 +71,7 @@ class Program(unittest.TestCase):
             return json.loads(file.read_text())
 
     def component(self, mode, ranks, *program, **fabric):
-        path = f"SYSTEM_DEFAULT:{BUILD / 'tributary/openmpi'}:USER_DEFAULT"
-        env = {"OMPI_MCA_mca_base_component_path": path, "OMPI_MCA_coll_tributary_enable": "1", "TRIB_MPI": mode}
-        return self.report(env, ranks, *program, **fabric)
+        return self.report({**COMPONENT, "TRIB_MPI": mode}, ranks, *program, **fabric)
 
 
 class EarlyFree(Program):
@@ -80,6 +81,16 @@ class EarlyFree(Program):
             # The four ranks' trees of MPI_COMM_WORLD are there to the end.
             self.assertEqual(report["groups"]["refused"], 0)
             self.assertGreaterEqual(report["groups"]["freed"], 4 * 40)
+
+
+class Unused(Program):
+    def test_a_program_may_end_before_its_trees_are_made(self):
+        """With memory that ranks share it takes a while until all know that a tree is made. A report would give them that time."""
+        with Fabric(shared_host=True) as fabric:
+            env = {**os.environ, **ENV, **COMPONENT, "TRIB_MANAGER": fabric.manager, "TRIB_MPI": "force"}
+            for _ in range(4):
+                done = subprocess.run(["mpirun", "--oversubscribe", "-np", "16", PROGRAMS / "unused"], env=env, capture_output=True, text=True, timeout=60)
+                self.assertEqual(done.returncode, 0, done.stderr)
 
 
 class Times(Program):
@@ -112,9 +123,8 @@ class Times(Program):
 
     def test_the_profile_tells_waiting_for_the_last_rank_from_the_rest(self):
         profiled = (3, PYTHON, "-c", PROFILED)
-        path = f"SYSTEM_DEFAULT:{BUILD / 'tributary/openmpi'}:USER_DEFAULT"
         for mode, doer in (("force", "tree"), ("report", "mpi")):
-            env = {"OMPI_MCA_mca_base_component_path": path, "OMPI_MCA_coll_tributary_enable": "1", "TRIB_MPI": mode, "TRIB_MPI_PROFILE": "1"}
+            env = {**COMPONENT, "TRIB_MPI": mode, "TRIB_MPI_PROFILE": "1"}
             collectives = self.report(env, *profiled)["collectives"]
             for name, figures in collectives.items():
                 for by in ("tree", "mpi"):
