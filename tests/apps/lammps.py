@@ -5,8 +5,7 @@ import pathlib
 import re
 import shutil
 
-from launch import Failed, good
-from steps import Step, all_close
+from steps import Case, all_close
 
 EXAMPLES = pathlib.Path("/usr/share/lammps/examples")
 RANKS, LIMIT = 4, 150
@@ -17,7 +16,7 @@ NUMBER = r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
 CASES = {"melt": (1e-9, 0.0), "peptide": (1e-4, 0.05)}
 
 
-def thermo(folder):
+def thermo(folder, _):
     """All numbers of the thermodynamic output."""
     log = (folder / "log.lammps").read_text()
     found = re.findall(r"^(?:Per MPI rank memory|.*Mbytes\n)(.*?)^Loop time", log, re.M | re.S)
@@ -25,26 +24,20 @@ def thermo(folder):
     return [float(number) for number in re.findall(rf"(?<![\w.]){NUMBER}(?![\w.])", text)]
 
 
-def once(place, how, case):
-    folder = place.folder / how
-    shutil.copytree(EXAMPLES / case, folder)
-    outcome = good(place, how, RANKS, ["lmp", "-in", f"in.{case}", "-log", "log.lammps"], folder, LIMIT)
-    outcome.thermo = thermo(folder)
-    return outcome
+def case(name, run=None, limit=LIMIT):
+    """The example of this name, with as many steps as it has unless `run` is given."""
+    def fill(folder, _):
+        shutil.copytree(EXAMPLES / name, folder, dirs_exist_ok=True)
+        script = folder / f"in.{name}"
+        if run is not None:
+            script.write_text(re.sub(r"^run(\s+)\d+", rf"run\g<1>{run}", script.read_text(), flags=re.M))
 
-
-def compare(place, case):
-    outcomes = {how: once(place, how, case) for how in ("plain", "counted", "tree")}
-    found = all_close("thermodynamic output", outcomes["plain"].thermo, outcomes["tree"].thermo, *CASES[case])
-    if found:
-        raise Failed("\n".join(found))
-    outcomes["tree"].words = f"{len(outcomes['tree'].thermo)} numbers of the thermodynamic output agree"
-    return outcomes
-
-
-def step(case):
-    return Step(f"lammps/{case}", RANKS, lambda place: compare(place, case), f"lmp -in in.{case}")
+    return Case(
+        f"lammps/{name}", ["lmp", "-in", f"in.{name}", "-log", "log.lammps"], fill, thermo,
+        lambda plain, tree: all_close("thermodynamic output", plain, tree, *CASES[name]),
+        lambda tree: f"{len(tree)} numbers of the thermodynamic output agree", limit,
+    )
 
 
 def steps():
-    return [step(case) for case in CASES]
+    return [case(name).step(RANKS) for name in CASES]

@@ -1,42 +1,67 @@
-"""OpenFOAM's simpleFoam with its tutorial pitzDaily, decomposed for four ranks."""
+"""OpenFOAM with its tutorials pitzDaily, decomposed: simpleFoam's, which is steady, and pisoFoam's
+large-eddy simulation."""
 
 import os
 import pathlib
 import re
 import shutil
 
-from launch import Failed, good, run
-from steps import Step, all_close
+from launch import Failed, run
+from steps import Case, all_close
 
-CASE = pathlib.Path("/usr/share/doc/openfoam-examples/examples/incompressible/simpleFoam/pitzDaily")
+CASES = pathlib.Path("/usr/share/doc/openfoam-examples/examples/incompressible")
 RANKS, LIMIT = 4, 240
+#: How the mesh is cut for so many ranks.
+PARTS = {4: (2, 2, 1), 8: (4, 2, 1), 32: (8, 4, 1)}
 DECOMPOSITION = """\
-FoamFile { version 2.0; format ascii; class dictionary; object decomposeParDict; }
-numberOfSubdomains 4;
+FoamFile {{ version 2.0; format ascii; class dictionary; object decomposeParDict; }}
+numberOfSubdomains {ranks};
 method simple;
-simpleCoeffs { n (2 2 1); delta 0.001; }
+simpleCoeffs {{ n ({parts}); delta 0.001; }}
 """
-#: A field's tolerance is this share of its largest value. The steps end at residuals of 1e-3, and
-#: where another order of summands has led by then differs: by 2e-3 between the algorithms that
-#: plain Open MPI has for an allreduce.
-FIELDS = ("U", "p", "k", "epsilon")
+#: A field's tolerance is this share of its largest value. The steady case's steps end at residuals
+#: of 1e-3, and where another order of summands has led by then differs: by 2e-3 between the
+#: algorithms that plain Open MPI has for an allreduce.
 RELATIVE = 1e-2
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
 
 
-def prepare(place):
-    os.environ.setdefault("WM_PROJECT_DIR", "/usr/share/openfoam")
-    case = place.folder / "case"
-    shutil.copytree(CASE, case)
-    (case / "system/decomposeParDict").write_text(DECOMPOSITION)
-    control = case / "system/controlDict"
-    # Streamlines are no part of the solution, and take as long to write.
-    control.write_text(re.sub(r"\nfunctions\s*\{.*?\n\}", "", control.read_text(), flags=re.S))
-    for words in (["blockMesh"], ["decomposePar"]):
-        code, said, _ = run(words, case, 60)
-        if code != 0:
-            raise Failed(f"{words[0]} ended with {code}:\n{said[-1500:]}")
-    return case
+def set_entry(text, name, value):
+    """A dictionary's text with this value of an entry at its outermost level."""
+    changed, count = re.subn(rf"^{name}(\s+)[^;]+;", rf"{name}\g<1>{value};", text, flags=re.M)
+    if count != 1:
+        raise Failed(f"controlDict has {count} entries {name}")
+    return changed
+
+
+def without_functions(text):
+    """Samples on the way are no part of the solution, and take as long to write."""
+    begin = re.search(r"^functions\s*\{", text, re.M)
+    at, depth = begin.end(), 1
+    while depth > 0:
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        at += 1
+    return text[:begin.start()] + text[at:]
+
+
+def filled(tutorial, end):
+    """Writes the tutorial, which ends and is written at the time {entry of controlDict: value}."""
+    def fill(folder, ranks):
+        os.environ.setdefault("WM_PROJECT_DIR", "/usr/share/openfoam")
+        shutil.copytree(CASES / tutorial, folder, dirs_exist_ok=True)
+        parts = " ".join(map(str, PARTS[ranks]))
+        (folder / "system/decomposeParDict").write_text(DECOMPOSITION.format(ranks=ranks, parts=parts))
+        control = folder / "system/controlDict"
+        text = without_functions(control.read_text())
+        for name, value in end.items():
+            text = set_entry(text, name, value)
+        control.write_text(text)
+        for words in (["blockMesh"], ["decomposePar"]):
+            code, said, _ = run(words, folder, 60)
+            if code != 0:
+                raise Failed(f"{words[0]} ended with {code}:\n{said[-1500:]}")
+
+    return fill
 
 
 def internal(path):
@@ -48,11 +73,8 @@ def internal(path):
     return [float(number) for number in NUMBER.findall(body[1])]
 
 
-def fields(folder):
-    """(last time, {field: its numbers on all ranks})"""
-    last = max((entry.name for entry in (folder / "processor0").iterdir() if entry.name.isdigit()), key=int)
-    return last, {field: [value for rank in range(RANKS) for value in internal(folder / f"processor{rank}/{last}/{field}")]
-                  for field in FIELDS}
+def is_time(name):
+    return NUMBER.fullmatch(name) is not None
 
 
 def residuals(said):
@@ -60,29 +82,39 @@ def residuals(said):
     return dict(re.findall(r"Solving for (\w+), Initial residual = (\S+),", said))
 
 
-def once(place, how, case):
-    folder = place.folder / how
-    shutil.copytree(case, folder)
-    outcome = good(place, how, RANKS, ["simpleFoam", "-parallel"], folder, LIMIT)
-    outcome.time, outcome.fields = fields(folder)
-    return outcome
+def reads(fields):
+    """(last time, {field: its numbers on all ranks}, {equation: residual})"""
+    def read(folder, said):
+        last = max((entry.name for entry in (folder / "processor0").iterdir() if is_time(entry.name)), key=float)
+        ranks = len(list(folder.glob("processor*")))
+        values = {field: [value for rank in range(ranks) for value in internal(folder / f"processor{rank}/{last}/{field}")]
+                  for field in fields}
+        return last, values, residuals(said)
+
+    return read
 
 
-def compare(place):
-    case = prepare(place)
-    outcomes = {how: once(place, how, case) for how in ("plain", "counted", "tree")}
-    plain, tree = outcomes["plain"], outcomes["tree"]
-    found = [] if plain.time == tree.time else [f"it converged in {tree.time} steps, and plainly in {plain.time}"]
-    for field in FIELDS:
-        largest = max(map(abs, plain.fields[field]))
-        found += all_close(field, plain.fields[field], tree.fields[field], 0.0, RELATIVE * largest)
-    left, right = residuals(plain.said), residuals(tree.said)
-    found += all_close("residuals", [float(left[name]) for name in sorted(left)], [float(right[name]) for name in sorted(right)], 0.05)
-    if found:
-        raise Failed("\n".join(found))
-    tree.words = f"converged in {tree.time} steps, as plainly; residuals and fields agree"
-    return outcomes
+def differences(plain, tree):
+    found = [] if plain[0] == tree[0] else [f"it ended at {tree[0]}, and plainly at {plain[0]}"]
+    for field, values in plain[1].items():
+        found += all_close(field, values, tree[1][field], 0.0, RELATIVE * max(map(abs, values)))
+    numbers = lambda result: [float(result[2][name]) for name in sorted(result[2])]
+    return found + all_close("residuals", numbers(plain), numbers(tree), 0.05)
+
+
+def steady(end=None, limit=LIMIT):
+    """Until it converges, or for so many steps."""
+    given = {} if end is None else {"endTime": end, "writeInterval": end}
+    return Case("openfoam/pitzDaily", ["simpleFoam", "-parallel"], filled("simpleFoam/pitzDaily", given), reads(("U", "p", "k", "epsilon")),
+                differences, lambda tree: f"it ended after {tree[0]} steps, as plainly; residuals and fields agree", limit)
+
+
+def large_eddies(steps, limit=LIMIT):
+    """So many time steps of 10 us."""
+    given = {"endTime": f"{steps}e-05", "writeInterval": steps}
+    return Case("openfoam/pitzDaily-LES", ["pisoFoam", "-parallel"], filled("pisoFoam/LES/pitzDaily", given), reads(("U", "p")),
+                differences, lambda tree: f"it ended after {float(tree[0]):g} s, as plainly; residuals and fields agree", limit)
 
 
 def steps():
-    return [Step("openfoam/pitzDaily", RANKS, compare, "simpleFoam -parallel")]
+    return [steady().step(RANKS), large_eddies(10).step(RANKS)]

@@ -1,8 +1,12 @@
-"""What the applications have in common: where they run, a step, and how numbers are compared."""
+"""What the applications have in common: where they run, a case of one, a step, and how numbers are
+compared."""
 
 import dataclasses
 import pathlib
+import shutil
 import typing
+
+from launch import HOWS, Failed, good
 
 
 @dataclasses.dataclass
@@ -14,6 +18,10 @@ class Place:
     folder: pathlib.Path
     kept: pathlib.Path
     patience: float = 1
+
+    def run(self, how, ranks, program, folder, limit):
+        """Runs a program that must end with 0. `how` is one of launch.HOWS."""
+        return good(self, how, ranks, program, folder, limit)
 
     def make(self, name):
         folder = self.folder / name
@@ -29,6 +37,49 @@ class Step:
     ranks: int
     run: typing.Callable
     words: str
+
+
+@dataclasses.dataclass
+class Case:
+    """What an application computes, by `program`, a list of words.
+
+    `fill(folder, ranks)` writes its input into an empty folder; `read(folder, said)` returns what came
+    out, or raises Failed; `differences(plain, tree)` are lines that say how two such differ by more
+    than they may; `words(result)` says what agrees. `limit` is in seconds."""
+
+    name: str
+    program: list
+    fill: typing.Callable
+    read: typing.Callable
+    differences: typing.Callable
+    words: typing.Callable
+    limit: int
+
+    def prepare(self, folder, ranks):
+        """A folder with the input, of which every run gets a copy."""
+        filled = folder / "input"
+        filled.mkdir()
+        self.fill(filled, ranks)
+        return filled
+
+    def once(self, place, how, ranks, filled):
+        folder = place.folder / how.replace(" ", "-")
+        shutil.copytree(filled, folder)
+        outcome = place.run(how, ranks, self.program, folder, self.limit)
+        outcome.result = self.read(folder, outcome.said)
+        return outcome
+
+    def step(self, ranks):
+        def compare(place):
+            filled = self.prepare(place.folder, ranks)
+            outcomes = {how: self.once(place, how, ranks, filled) for how in HOWS}
+            plain, tree = outcomes["plain"].result, outcomes["tree"].result
+            if found := self.differences(plain, tree):
+                raise Failed("\n".join(found))
+            outcomes["tree"].words = self.words(tree)
+            return outcomes
+
+        return Step(self.name, ranks, compare, " ".join(self.program))
 
 
 def close(name, plain, tree, relative, absolute=0.0):
