@@ -11,6 +11,8 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 BENCH ?=
 # What `make test-apps` runs, all without a word: APPS='lammps mpi4py/2', APPS=--list.
 APPS ?=
+# What `make test-apps-lab` runs: words of cells; without one it goes on with all of them.
+CELLS ?=
 # How many rounds `make rounds` plays, and the seed of the first.
 ROUNDS ?= 100
 FROM ?= 1
@@ -21,7 +23,7 @@ MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v
 # library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo test conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants rounds recovery-cost test-aarch64 test-apps bench build lint install strip-installed deb package-test dependencies
+.PHONY: help demo test conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants rounds recovery-cost test-aarch64 test-apps test-apps-lab bench build lint install strip-installed deb package-test dependencies
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 25
@@ -67,6 +69,10 @@ test-apps: ## applications that others wrote, plainly and through the tree (APPS
 	@scripts/install-dependencies --apps
 	@$(MAKE) --no-print-directory build
 	tests/apps/run $(APPS)
+
+test-apps-lab: build ## the same on eight hosts of a laboratory, in pairs with plain Open MPI; nine minutes at a time (CELLS=melt:4:free)
+	@scripts/install-dependencies --apps
+	tests/apps/in_lab $(CELLS)
 
 bench: build ## Tributary and every peer, measured in a laboratory on this machine and written to docs/performance.md
 	-@scripts/install-dependencies --bench
