@@ -31,6 +31,7 @@ struct config {
     uint32_t timeout_ms; /* of joining the job, making a group, and reaching another host of a dead
                           * node */
     uint32_t profile;    /* 1: the report tells waiting for the last rank from the rest */
+    uint64_t program[2]; /* what tells this program from others (once.h) */
     uint64_t min_bytes;  /* shorter vectors stay with the MPI */
     uint64_t max_bytes;  /* longer vectors stay with the MPI */
     uint64_t max_allreduce;         /* the same for allreduces alone */

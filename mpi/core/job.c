@@ -40,8 +40,10 @@ static void progress(void *ctx)
 
 static void share_config(void)
 {
-    if (job.rank == 0)
+    if (job.rank == 0) {
         config_read(&job.config);
+        once_name(job.config.program);
+    }
     runtime_bcast(job.world, &job.config, sizeof job.config, 0);
 }
 
@@ -100,8 +102,11 @@ void job_join(MPI_Comm world)
     job.rank = runtime_rank(world);
     job.size = runtime_size(world);
     share_config();
-    if (job.config.mode != MODE_OFF)
+    if (job.config.mode != MODE_OFF) {
+        once_open(job.config.program);
         placement_read(job.world);
+        once_settle();
+    }
     if (job.config.mode == MODE_OFF)
         snprintf(job.refusal, sizeof job.refusal, "TRIB_MPI=off");
     else if (job.config.mode == MODE_REPORT)
@@ -110,8 +115,6 @@ void job_join(MPI_Comm world)
         snprintf(job.refusal, sizeof job.refusal, "TRIB_MANAGER is not set; start a fabric and export the line it prints");
     else
         join();
-    if (job.context != NULL || (job.config.report && job.config.mode != MODE_OFF))
-        once_open(job.world);
     if (job.context == NULL && job.config.mode == MODE_REQUIRE)
         job_end("TRIB_MPI=require or HCOLL_ENABLE_SHARP=3 asks for the tree, and %s", job.refusal);
     if (job.context == NULL && job.rank == 0 && job.config.mode != MODE_OFF && job.config.mode != MODE_REPORT)

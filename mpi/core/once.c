@@ -2,7 +2,6 @@
 #include "once.h"
 
 #include "placement.h"
-#include "runtime.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,63 +14,65 @@
 
 #define NAME_LEN 96
 
+static char name[NAME_LEN];
 static atomic_int *shared;      /* of all ranks of a host */
 static atomic_int own;          /* where there is none */
 
-/* Makes the shared memory, on the first rank of a host. Returns what open does. */
-static int make(const char name[NAME_LEN])
-{
-    int file = shm_open(name, O_CREAT | O_EXCL | O_RDWR, 0600);
-
-    if (file >= 0 && ftruncate(file, sizeof *shared) != 0) {
-        close(file);
-        shm_unlink(name);
-        file = -1;
-    }
-    return file;
-}
-
-/* Names the memory after rank 0's process and clock, and the first rank on the host. */
-static void agree_on_name(MPI_Comm world, int first, char name[NAME_LEN])
+void once_name(uint64_t program[2])
 {
     struct timespec now;
-    struct {
-        int64_t process, seconds, nanoseconds;
-    } origin;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    origin.process = getpid();
-    origin.seconds = now.tv_sec;
-    origin.nanoseconds = now.tv_nsec;
-    runtime_bcast(world, &origin, sizeof origin, 0);
-    snprintf(name, NAME_LEN, "/tributary-%" PRId64 "-%" PRId64 "%09" PRId64 "-%d", origin.process, origin.seconds,
-             origin.nanoseconds, first);
+    program[0] = (uint64_t)getpid();
+    program[1] = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Hosts that share memory and have names of their own do not share this. */
+static uint64_t hash_of_host(void)
+{
+    char host[PLACEMENT_NAME_LEN];
+    uint64_t hash = 0;
+
+    placement_read_host(host);
+    for (int i = 0; i < PLACEMENT_NAME_LEN; i++)
+        hash = hash * 31 + (unsigned char)host[i];
+    return hash;
+}
+
+/* Whether the file is this user's own, and not one that another has put there. */
+static bool is_mine(int file)
+{
+    struct stat found;
+
+    return fstat(file, &found) == 0 && found.st_uid == geteuid();
 }
 
 static void map(int file)
 {
+    void *memory = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+
+    shared = memory != MAP_FAILED ? memory : NULL;
+}
+
+/* The first rank of a host that comes makes the file, and each gives it its length, so that none
+ * has to wait for another. */
+void once_open(const uint64_t program[2])
+{
+    int file;
+
+    snprintf(name, NAME_LEN, "/tributary-%" PRIu64 "-%" PRIu64 "-%016" PRIx64, program[0], program[1], hash_of_host());
+    file = shm_open(name, O_CREAT | O_RDWR, 0600);
     if (file < 0)
         return;
-    void *memory = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    shared = memory != MAP_FAILED ? memory : NULL;
+    if (is_mine(file) && ftruncate(file, sizeof *shared) == 0)
+        map(file);
     close(file);
 }
 
-void once_open(MPI_Comm world)
+/* Nothing is left behind, however the program ends. */
+void once_settle(void)
 {
-    char name[NAME_LEN];
-    int rank = runtime_rank(world), first = placement_leader(rank), file = -1;
-
-    agree_on_name(world, first, name);
-    if (rank == first)
-        file = make(name);
-    runtime_barrier(world);
-    if (rank != first)
-        file = shm_open(name, O_RDWR, 0);
-    map(file);
-    runtime_barrier(world);
-    if (rank == first)
-        shm_unlink(name); /* nothing is left behind, however the program ends */
+    shm_unlink(name);
 }
 
 bool once_is_first(void)

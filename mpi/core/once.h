@@ -6,12 +6,16 @@
 #ifndef TRIB_MPI_ONCE_H
 #define TRIB_MPI_ONCE_H
 
-#include <mpi.h>
 #include <stdbool.h>
+#include <stdint.h>
 
-/* Opens the host's shared memory. The call is collective over world, whose ranks know their
- * placement. On a host without shared memory every rank counts as the first. */
-void once_open(MPI_Comm world);
+/* What tells a program from all others, for rank 0 to give to all ranks. */
+void once_name(uint64_t program[2]);
+
+/* Opens the host's shared memory. The call is local; once_settle() follows when all ranks have come
+ * here. On a host without shared memory every rank counts as the first. */
+void once_open(const uint64_t program[2]);
+void once_settle(void);
 
 /* Returns true for the first rank of this host that calls it. */
 bool once_is_first(void);

@@ -9,8 +9,14 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* Reads the placement. The call is collective over world. If memory is short on any rank, then on
- * all ranks every rank counts as alone on its host. */
+/* Longer than any host name that the manager takes; what is cut off would have been refused. */
+#define PLACEMENT_NAME_LEN 256
+
+/* Writes the name of this rank's host, filled up with zeros. */
+void placement_read_host(char name[PLACEMENT_NAME_LEN]);
+
+/* Reads the placement. The call is collective over world, and no rank leaves it before all have
+ * come to it. */
 void placement_read(MPI_Comm world);
 
 /* The lowest rank in MPI_COMM_WORLD on the host of this rank. Two ranks share a host if these are
