@@ -170,7 +170,8 @@ static uint64_t agree(struct summary **all)
             *all = malloc((count + 1) * sizeof **all);
         if (!all_have(*all) || count * sizeof **all > INT_MAX)
             count = 0;
-        runtime_bcast(job.world, *all, (int)(count * sizeof **all), 0);
+        if (count > 0) /* Open MPI's inner broadcast divides by the length */
+            runtime_bcast(job.world, *all, (int)(count * sizeof **all), 0);
     }
     if (*all != own)
         free(own);

@@ -139,6 +139,10 @@ class Times(Program):
             self.assertEqual(allreduce["mpi_bytes"], 3)
             self.assertGreater(alltoall[f"{doer}_bytes"], 0)
 
+    def test_a_program_without_collectives_has_an_empty_profile(self):
+        report = self.report({**COMPONENT, "TRIB_MPI": "report", "TRIB_MPI_PROFILE": "1"}, 2, PROGRAMS / "unused")
+        self.assertEqual(sum(sum(figures["waiting"].values()) for figures in report["collectives"].values()), 0)
+
     def test_without_a_profile_the_report_has_no_parts(self):
         self.assertNotIn("waiting", self.component("report", *self.LATE)["collectives"]["MPI_Barrier"])
 
