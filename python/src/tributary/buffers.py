@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a vector lies: the memory behind NumPy arrays, torch tensors, `array.array`, `bytearray`
+and whatever else exports a buffer.
+
+A vector is C-contiguous memory of the host. Its address stays right for as long as the `Vector`
+lives, which holds what exports it.
+"""
+
+import ctypes
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tributary.datatypes import DataType, datatype
+from tributary.errors import InvalidError, UnsupportedError
+
+
+class Vector:
+    """A vector in memory: `address`, `count` elements of `dtype`, `nbytes` bytes."""
+
+    __slots__ = ("address", "count", "dtype", "holder", "nbytes", "readonly")
+
+    def __init__(self, address: int, nbytes: int, dtype: DataType, readonly: bool, holder: object) -> None:
+        self.address = address
+        self.nbytes = nbytes
+        self.dtype = dtype
+        self.count = nbytes // dtype.size
+        self.readonly = readonly
+        self.holder = holder
+
+    def check_writable(self, what: str) -> None:
+        """Raises `InvalidError` if a result cannot be written there."""
+        if self.readonly:
+            raise InvalidError(f"{what} is read-only: give an array that can be written, or a copy")
+
+
+def vector(source: Any, dtype: str | None = None) -> Vector:
+    """The vector that lies in `source`.
+
+    With `dtype` its bytes are taken for elements of that type: `numpy.uint16` holds `"bfloat16"`.
+    Raises `UnsupportedError` if it has another type than ours or no memory of the host, and
+    `InvalidError` if it is not contiguous.
+    """
+    kind = type(source)
+    look = _known.get(kind)
+    if look is None:
+        look = _known[kind] = _way_of(kind)
+    return look(source, dtype)
+
+
+def _way_of(kind: type) -> Callable[[Any, str | None], Vector]:
+    torch = sys.modules.get("torch")
+    if torch is not None and issubclass(kind, torch.Tensor):
+        return _of_tensor
+    return _of_array if hasattr(kind, "__array_interface__") else _of_buffer
+
+
+def _of_tensor(tensor: Any, dtype: str | None) -> Vector:
+    if tensor.device.type != "cpu":
+        raise UnsupportedError(f"the tensor is on {tensor.device}: only memory of the host is reduced here")
+    if not tensor.is_contiguous():
+        raise InvalidError("the tensor is not contiguous: give tensor.contiguous()")
+    own = datatype(dtype or str(tensor.dtype).removeprefix("torch."))
+    return _checked(tensor.data_ptr(), tensor.numel() * tensor.element_size(), own, False, tensor)
+
+
+def _of_array(array: Any, dtype: str | None) -> Vector:
+    interface = array.__array_interface__
+    if not array.flags.c_contiguous:
+        raise InvalidError("the array is not C-contiguous: give numpy.ascontiguousarray(array)")
+    if not array.dtype.isnative:
+        raise UnsupportedError(f"the array's bytes are in the order of another machine ({array.dtype})")
+    address, readonly = interface["data"]
+    return _checked(address, array.nbytes, datatype(dtype or array.dtype.name), readonly, array)
+
+
+#: The kind and, where the size does not say it, the size of what a letter of `struct` stands for.
+_KINDS = {
+    **dict.fromkeys("bhilqn", "int"), **dict.fromkeys("BHILQN", "uint"), **dict.fromkeys("efd", "float"), "?": "bool",
+}  # fmt: skip
+
+
+def _of_buffer(source: Any, dtype: str | None) -> Vector:
+    try:
+        view = memoryview(source)
+    except TypeError:
+        raise UnsupportedError(
+            f"{type(source).__name__} has no buffer: give a NumPy array, a torch tensor, an array.array or a bytearray"
+        ) from None
+    if not view.c_contiguous:
+        raise InvalidError("the buffer is not C-contiguous")
+    buffer = _Buffer(source)
+    name = dtype or _name(view)
+    return _checked(buffer.address, view.nbytes, datatype(name), view.readonly, buffer)
+
+
+def _name(view: memoryview) -> str:
+    letter = view.format.removeprefix("<").removeprefix("=").removeprefix("@")
+    kind = _KINDS.get(letter)
+    if kind is None:
+        raise UnsupportedError(f"the buffer has elements of format {view.format!r}: name their type as dtype=")
+    return kind if kind == "bool" else f"{kind}{8 * view.itemsize}"
+
+
+def _checked(address: int, nbytes: int, dtype: DataType, readonly: bool, holder: object) -> Vector:
+    if nbytes % dtype.size:
+        raise InvalidError(f"{nbytes} bytes are no whole number of {dtype.name}, which has {dtype.size}")
+    return Vector(address, nbytes, dtype, readonly, holder)
+
+
+class _View(ctypes.Structure):
+    """`Py_buffer`, of Python's stable interface since 3.11."""
+
+    _fields_ = [
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.py_object),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("suboffsets", ctypes.c_void_p),
+        ("internal", ctypes.c_void_p),
+    ]
+
+
+_get_buffer = ctypes.pythonapi.PyObject_GetBuffer
+_get_buffer.argtypes = [ctypes.py_object, ctypes.POINTER(_View), ctypes.c_int]
+_release_buffer = ctypes.pythonapi.PyBuffer_Release
+_release_buffer.argtypes = [ctypes.POINTER(_View)]
+_release_buffer.restype = None
+
+
+class _Buffer:
+    """A buffer that its exporter may not move or free: a memoryview does not tell its address."""
+
+    __slots__ = ("_view", "address")
+
+    def __init__(self, source: Any) -> None:
+        self._view = _View()
+        _get_buffer(source, self._view, 0)
+        self.address = self._view.buf or 0
+
+    def __del__(self, release: Any = _release_buffer) -> None:
+        release(self._view)
+
+
+_known: dict[type, Callable[[Any, str | None], Vector]] = {}

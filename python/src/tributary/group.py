@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A group of ranks and its collectives."""
+
+import ctypes
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tributary._native import IN_PLACE, lib
+from tributary.buffers import vector
+from tributary.datatypes import operator
+from tributary.errors import InvalidError, MismatchError, check, failure
+from tributary.request import Request
+
+if TYPE_CHECKING:
+    from tributary.context import Context
+
+V = TypeVar("V")
+
+
+class Group:
+    """A group of ranks of a job, made by `Context.group`. Ranks, roots among them, are counted in
+    the group.
+
+    Vectors are anything with a buffer (`tributary.buffers`). A reduction is done in place unless
+    `out` is given, and its call returns where the result lies. Members post the operations of a
+    group in the same order. An operation whose name begins with `i` returns at once; its vectors
+    belong to the library until its request is done. `dtype` says the type of the elements where
+    the vector's own does not: `numpy.uint16` holds `"bfloat16"`.
+    """
+
+    def __init__(self, context: "Context", handle: ctypes.c_void_p, members: tuple[int, ...], name: str | None) -> None:
+        self._context = context
+        self._handle: ctypes.c_void_p | None = handle
+        #: The members, as ranks of the job.
+        self.members = members
+        self.name = name
+        self.rank = members.index(context.rank)
+        self.size = len(members)
+
+    def allreduce(self, source: V, op: str = "sum", out: V | None = None, *, dtype: str | None = None) -> V:
+        """Reduces the members' vectors element by element; every member gets the result."""
+        return self.iallreduce(source, op, out, dtype=dtype).wait()
+
+    def iallreduce(self, source: V, op: str = "sum", out: V | None = None, *, dtype: str | None = None) -> Request[V]:
+        """Begins `allreduce`."""
+        give = vector(source, dtype)
+        code = operator(op, give.dtype)
+        get = give if out is None else vector(out, dtype)
+        get.check_writable("where the result goes")
+        _check_alike(give, get, give.nbytes)
+        address = IN_PLACE if out is None else give.address
+        count = give.count * give.dtype.values
+        held, value = (give, get), source if out is None else out
+        return self._post(lib.trib_allreduce_nb, address, get.address, count, give.dtype.code, code, held=held, value=value)
+
+    def reduce(self, source: V, root: int = 0, op: str = "sum", out: V | None = None, *, dtype: str | None = None) -> V | None:
+        """Reduces the members' vectors element by element; the root gets the result, the others
+        `None`."""
+        return self.ireduce(source, root, op, out, dtype=dtype).wait()
+
+    def ireduce(
+        self, source: V, root: int = 0, op: str = "sum", out: V | None = None, *, dtype: str | None = None
+    ) -> Request[V | None]:
+        """Begins `reduce`."""
+        self._check_root(root)
+        give = vector(source, dtype)
+        code = operator(op, give.dtype)
+        count = give.count * give.dtype.values
+        if self.rank != root:
+            return self._post(
+                lib.trib_reduce_nb, give.address, None, count, give.dtype.code, code, root, held=(give,), value=None
+            )
+        get = give if out is None else vector(out, dtype)
+        get.check_writable("where the result goes")
+        _check_alike(give, get, give.nbytes)
+        address = IN_PLACE if out is None else give.address
+        held, value = (give, get), source if out is None else out
+        return self._post(lib.trib_reduce_nb, address, get.address, count, give.dtype.code, code, root, held=held, value=value)
+
+    def broadcast(self, buffer: V, root: int = 0) -> V:
+        """Copies the root's vector, of any type, over every other member's."""
+        return self.ibroadcast(buffer, root).wait()
+
+    def ibroadcast(self, buffer: V, root: int = 0) -> Request[V]:
+        """Begins `broadcast`."""
+        self._check_root(root)
+        whole = vector(buffer, "uint8")
+        if self.rank != root:
+            whole.check_writable("where the root's vector goes")
+        return self._post(lib.trib_bcast_nb, whole.address, whole.nbytes, root, held=whole, value=buffer)
+
+    def barrier(self) -> None:
+        """Returns when every member has called it."""
+        self.ibarrier().wait()
+
+    def ibarrier(self) -> Request[None]:
+        """Begins `barrier`."""
+        return self._post(lib.trib_barrier_nb, held=None, value=None)
+
+    def reduce_scatter(self, source: Any, out: V, op: str = "sum", *, dtype: str | None = None) -> V:
+        """Reduces vectors of `size` blocks; each member gets its block of the result in `out`."""
+        return self.ireduce_scatter(source, out, op, dtype=dtype).wait()
+
+    def ireduce_scatter(self, source: Any, out: V, op: str = "sum", *, dtype: str | None = None) -> Request[V]:
+        """Begins `reduce_scatter`."""
+        give, get = vector(source, dtype), vector(out, dtype)
+        code = operator(op, give.dtype)
+        get.check_writable("where the result goes")
+        _check_alike(give, get, self.size * get.nbytes)
+        count = get.count * get.dtype.values
+        return self._post(
+            lib.trib_reduce_scatter_nb, give.address, get.address, count, give.dtype.code, code, held=(give, get), value=out
+        )
+
+    def allgather(self, source: Any, out: V) -> V:
+        """Every member gives a block, of any type, and gets all of them in `out`, in the order of
+        ranks."""
+        return self.iallgather(source, out).wait()
+
+    def iallgather(self, source: Any, out: V) -> Request[V]:
+        """Begins `allgather`."""
+        give, get = vector(source, "uint8"), vector(out, "uint8")
+        get.check_writable("where the result goes")
+        if get.nbytes != self.size * give.nbytes:
+            raise InvalidError(f"{self.size} blocks of {give.nbytes} bytes do not go into {get.nbytes} bytes")
+        return self._post(lib.trib_allgather_nb, give.address, get.address, give.nbytes, held=(give, get), value=out)
+
+    def check(self) -> None:
+        """Raises what broke the group; a broken group never recovers."""
+        status = lib.trib_group_status(self._live())
+        if status:
+            words = ctypes.create_string_buffer(1024)
+            lib.trib_group_error(self._live(), words, len(words))
+            raise type(failure(status))(words.value.decode(errors="replace"))
+
+    def leave(self) -> None:
+        """Leaves the group. What is outstanding fails, as does all that is posted later; the call
+        is local."""
+        check(lib.trib_group_leave(self._live()))
+
+    def free(self) -> None:
+        """Leaves the group and gives up its memory. A second call does nothing."""
+        handle, self._handle = self._handle, None
+        if handle:
+            check(lib.trib_group_free(handle))
+
+    def _post(self, call: Any, *arguments: Any, held: object, value: V) -> Request[V]:
+        handle = ctypes.c_void_p()
+        status = call(self._handle or self._live(), *arguments, handle)
+        if status:
+            raise failure(status)
+        if self._context._orphans:
+            self._context._reap()
+        return Request(self._context, handle, held, value)
+
+    def _live(self) -> ctypes.c_void_p:
+        if not self._handle:
+            raise InvalidError("the group has been freed already")
+        return self._handle
+
+    def _check_root(self, root: int) -> None:
+        if not 0 <= root < self.size:
+            raise InvalidError(f"root {root} does not exist in a group of {self.size}")
+
+    def __del__(self) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle:
+            lib.trib_group_free(handle)
+
+    def __repr__(self) -> str:
+        name = f" {self.name}" if self.name else ""
+        return f"<tributary.Group{name} rank {self.rank} of {self.size}{'' if self._handle else ', freed'}>"
+
+
+def _check_alike(give: Any, get: Any, nbytes: int) -> None:
+    if give.dtype is not get.dtype:
+        raise MismatchError(f"the input is {give.dtype.name} and the result {get.dtype.name}")
+    if give.nbytes != nbytes or (give is not get and give.nbytes < get.nbytes):
+        raise InvalidError(f"an input of {give.nbytes} bytes does not fit a result of {get.nbytes}")

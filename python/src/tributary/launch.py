@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rank this process is, as its launcher says it in the environment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tributary.errors import InvalidError
+
+#: The name under which the ranks of a job meet at the manager.
+RENDEZVOUS_ENV = "TRIB_RENDEZVOUS"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A process of a job."""
+
+    #: The launcher, for people.
+    launcher: str
+    #: Rank in the job, below `size`.
+    rank: int
+    #: Number of ranks of the job.
+    size: int
+    #: The name under which the ranks meet, the same on all of them and on no other job's; `None`
+    #: if the launcher gives nothing from which one follows.
+    rendezvous: str | None
+
+
+@dataclass(frozen=True)
+class _Launcher:
+    """The variables of a launcher. A rendezvous is made of all of `names`."""
+
+    name: str
+    rank: str
+    size: str
+    names: tuple[str, ...]
+
+
+#: The first one whose variables are set counts: a launcher that was started by another one, such as
+#: mpirun in a job of Slurm's, stands before it.
+LAUNCHERS = (
+    _Launcher("trib run", "TRIB_RANK", "TRIB_SIZE", (RENDEZVOUS_ENV,)),
+    _Launcher("torchrun", "RANK", "WORLD_SIZE", ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")),
+    _Launcher("mpirun of Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ("OMPI_MCA_ess_base_jobid",)),
+    _Launcher("mpirun of Open MPI 5", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ("PMIX_NAMESPACE",)),
+    _Launcher("mpiexec of MPICH", "PMI_RANK", "PMI_SIZE", ("PMI_JOBID",)),
+    _Launcher("srun", "SLURM_PROCID", "SLURM_NTASKS", ("SLURM_JOB_ID", "SLURM_STEP_ID")),
+)
+
+
+def detect(environment: Mapping[str, str] = os.environ) -> Launch:
+    """Rank, size and rendezvous from the variables of `trib run`, torchrun, mpirun or srun.
+
+    `TRIB_RENDEZVOUS` wins over what the launcher gives. Raises `InvalidError` if no launcher's
+    variables are there, or if they are no numbers.
+    """
+    found = [each for each in LAUNCHERS if each.rank in environment and each.size in environment]
+    if not found:
+        raise InvalidError(
+            "no launcher says which rank this is: start the program with `trib run -n RANKS -- PROGRAM`, torchrun, "
+            "mpirun or srun, or give rank= and size="
+        )
+    # Some launchers have two ways to name a job: the one whose names are all there counts.
+    best = next((each for each in found if all(name in environment for name in each.names)), found[0])
+    if best.rank != found[0].rank:
+        best = found[0]
+    rendezvous = environment.get(RENDEZVOUS_ENV)
+    if rendezvous is None and all(name in environment for name in best.names):
+        rendezvous = "-".join(environment[name] for name in best.names)
+    return Launch(best.name, _number(environment, best.rank), _number(environment, best.size), rendezvous)
+
+
+def _number(environment: Mapping[str, str], name: str) -> int:
+    try:
+        return int(environment[name])
+    except ValueError:
+        raise InvalidError(f"{name}={environment[name]} is not a number") from None
