@@ -13,6 +13,8 @@ BENCH ?=
 APPS ?=
 # What `make test-apps-lab` runs: words of cells; without one it goes on with all of them.
 CELLS ?=
+# What `make test-torch` runs, all without a word: TORCH='collectives/4 faults', TORCH=--list.
+TORCH ?=
 # How many rounds `make rounds` plays, and the seed of the first.
 ROUNDS ?= 100
 FROM ?= 1
@@ -23,7 +25,7 @@ MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v
 # library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo test conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants rounds recovery-cost test-aarch64 test-apps test-apps-lab bench build lint install strip-installed deb package-test dependencies
+.PHONY: help demo test conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch wheel bench build lint install strip-installed deb package-test dependencies
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 25
@@ -73,6 +75,13 @@ test-apps: ## applications that others wrote, plainly and through the tree (APPS
 test-apps-lab: build ## the same on eight hosts of a laboratory, in pairs with plain Open MPI; nine minutes at a time (CELLS=melt:4:free)
 	@scripts/install-dependencies --apps
 	tests/apps/in_lab $(CELLS)
+
+test-torch: build ## the backend for PyTorch: collectives, training, failures; the first time torch is downloaded (TORCH=collectives/4)
+	@scripts/install-dependencies --torch
+	tests/torch/run $(TORCH)
+
+wheel: build ## the package for Python, one wheel for Python 3.11 and later and torch 2.6 and later, in target/wheel
+	python3 -m pip wheel --quiet --no-deps --wheel-dir target/wheel ./python
 
 bench: build ## Tributary and every peer, measured in a laboratory on this machine and written to docs/performance.md
 	-@scripts/install-dependencies --bench

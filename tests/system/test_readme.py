@@ -19,6 +19,9 @@ NOT_HERE = {
     "make install PREFIX=$HOME/tributary": "that is what all the others run on",
     "trib status --watch": "it goes on until Ctrl-C; test_watch.py",
     "trib explain 17/42": "it takes a job that runs and has a group 42; test_explain.py",
+    "pip install ./python": "it asks PyPI for setuptools; tests/torch/run",
+    "trib run -n 4 -- python3 program.py": "it stands for the reader's own program; test_python.py",
+    "torchrun --nproc-per-node 4 examples/torch/ddp.py": "it takes torch; tests/torch/run",
     "trib service install am": "it makes a system user; tests/package/run",
     "trib service install an": "it makes a system user; tests/package/run",
     "chgrp tributary /etc/tributary/{manager,node}.key && chmod 640 /etc/tributary/{manager,node}.key":

@@ -1,0 +1,431 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process group: torch's collectives as operations of a group of the tree.
+
+It is a `ProcessGroup` and no `Backend`: torch calls its methods without a way through the
+dispatcher, which is a third of the cost, and hands a program the `Work` as it is, so that asking
+whether it is done works. One set of methods serves torch from 2.6 on: where torch has renamed one,
+it is here under both names.
+"""
+
+import collections
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._C import _distributed_c10d as c10d
+
+from tributary._native import IN_PLACE, lib
+from tributary.buffers import Vector
+from tributary.context import Context
+from tributary.errors import Error
+from tributary.group import Group
+from tributary.request import Request
+from tributary.torch import jobs
+from tributary.torch.naming import NAME, NamedGroup
+from tributary.torch.others import GlooGroup
+from tributary.torch.staging import joined, room, split, staged, vector_of
+from tributary.torch.recorder import note
+from tributary.torch.reduction import average, reduction
+from tributary.torch.work import Completer, Work, Works
+
+Tensors = torch.Tensor | Sequence[torch.Tensor]
+#: How many works are kept from being collected. Torch's own code in C++ holds no more of a work
+#: than its C++ half, in torch 2.6.
+KEPT = 64
+
+
+class ProcessGroupTributary(NamedGroup):
+    """Ranks of a program whose collectives go through the tree."""
+
+    def __init__(
+        self, store: dist.Store, timeout: timedelta, context: Context, group: Group, name: str, owns_context: bool
+    ) -> None:
+        super().__init__(store, group.rank, group.size)
+        self._prefixed_store = store
+        self._timeout = timeout
+        self._seconds = timeout.total_seconds()
+        self._context = context
+        self._group = group
+        self._name = name
+        self._owns_context = owns_context
+        self._gloo = GlooGroup(store, group.rank, group.size, timeout)
+        self._completer = Completer(f"tributary {name}")
+        self._coalesced: list[Any] | None = None
+        self._kept: collections.deque[Work] = collections.deque(maxlen=KEPT)
+        #: How many operations went which way, by `tree.` or `gloo.` and the call's name.
+        self.counts: collections.Counter[str] = collections.Counter()
+
+    # Reductions
+
+    def allreduce(self, tensors: Tensors, opts: Any = None) -> Any:
+        """Reduces the tensor in buffer on every member."""
+        tensor = _one(tensors)
+        options = _options(opts, c10d.AllreduceOptions)
+        if tensor.is_sparse:
+            return self._by_gloo("allreduce", [tensor], options)
+        how = reduction(options.reduceOp, tensor.dtype)
+        buffer = staged(tensor)
+        if how.factor is not None:
+            buffer.mul_(how.factor)
+        address = buffer.data_ptr()
+        count = buffer.numel() * how.dtype.values
+        request = self._post(lib.trib_allreduce_nb, IN_PLACE, address, count, how.dtype.code, how.code, held=buffer)
+        finish = self._finisher(buffer, tensor, how.averages)
+        return self._begun("allreduce", tensor, [request], finish, [tensor], options)
+
+    def allreduce_coalesced(self, tensors: Sequence[torch.Tensor], opts: Any = None) -> Any:
+        """Reduces each of the tensors in buffer on every member."""
+        options = _options(opts, c10d.AllreduceCoalescedOptions)
+        return self._all(self.allreduce([tensor], options) for tensor in tensors)
+
+    def reduce(self, tensors: Tensors, opts: Any = None) -> Any:
+        """Reduces the tensor in buffer on the root; those of the others stay as they are."""
+        tensor = _one(tensors)
+        options = _options(opts, c10d.ReduceOptions)
+        how = reduction(options.reduceOp, tensor.dtype)
+        root = self._root(options.rootRank)
+        gets = self._group.rank == root
+        buffer = staged(tensor)
+        if how.factor is not None:
+            buffer = buffer * how.factor if buffer is tensor and not gets else buffer.mul_(how.factor)
+        address, count = buffer.data_ptr(), buffer.numel() * how.dtype.values
+        addresses = (IN_PLACE, address) if gets else (address, None)
+        request = self._post(lib.trib_reduce_nb, *addresses, count, how.dtype.code, how.code, root, held=buffer)
+        finish = self._finisher(buffer, tensor, how.averages) if gets else None
+        return self._begun("reduce", tensor, [request], finish, [tensor], options)
+
+    def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Sequence[torch.Tensor]], opts: Any = None) -> Any:
+        """Reduces one tensor for each member; each gets its own one. They may differ in length."""
+        output = _one(outputs)
+        (parts,) = inputs
+        self._check_count(parts, "reduce_scatter", "input")
+        options = _options(opts, c10d.ReduceScatterOptions)
+        how = reduction(options.reduceOp, output.dtype)
+        if any(part.dtype != output.dtype for part in parts) or parts[self._group.rank].numel() != output.numel():
+            raise ValueError("reduce_scatter takes inputs of the output's type, and this rank's one of its length")
+        block = max(part.numel() for part in parts)
+        flat = joined(parts, block)
+        buffer = torch.empty(block, dtype=output.dtype)
+        return self._reduce_scattered(flat, buffer, output, [output], how, options)
+
+    def reduce_scatter_single(self, output: torch.Tensor, source: torch.Tensor, opts: Any = None) -> Any:
+        """Reduces one tensor of as many blocks as there are members; each gets its own block."""
+        options = _options(opts, c10d.ReduceScatterOptions)
+        how = reduction(options.reduceOp, output.dtype)
+        if source.numel() != self._group.size * output.numel() or source.dtype != output.dtype:
+            raise ValueError(f"reduce_scatter takes an input of {self._group.size} times the output, of one type")
+        flat = staged(source)
+        if how.factor is not None and flat is source:
+            flat = flat.clone()
+        return self._reduce_scattered(flat, room(output), output, [output], how, options)
+
+    _reduce_scatter_base = reduce_scatter_single
+
+    def reduce_scatter_single_coalesced(
+        self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
+    ) -> Any:
+        """Does `reduce_scatter_single` for each pair."""
+        return self._all(self.reduce_scatter_single(o, i, opts) for o, i in zip(outputs, inputs, strict=True))
+
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+
+    # Copies
+
+    def broadcast(self, tensors: Tensors, opts: Any = None) -> Any:
+        """Copies the root's tensor over those of the others."""
+        tensor = _one(tensors)
+        options = _options(opts, c10d.BroadcastOptions)
+        root = self._root(options.rootRank)
+        gives = self._group.rank == root
+        buffer = staged(tensor) if gives else room(tensor)
+        vector = vector_of(buffer)
+        request = self._post(lib.trib_bcast_nb, vector.address, vector.nbytes, root, held=buffer)
+        finish = None if gives else self._finisher(buffer, tensor, False)
+        return self._begun("broadcast", tensor, [request], finish, [tensor], options)
+
+    def allgather(self, outputs: Sequence[Sequence[torch.Tensor]], inputs: Tensors, opts: Any = None) -> Any:
+        """Every member gets the tensors of all. They may differ in length: each output says how
+        long its member's is."""
+        tensor = _one(inputs)
+        (parts,) = outputs
+        self._check_count(parts, "all_gather", "output")
+        if any(part.dtype != tensor.dtype for part in parts) or parts[self._group.rank].numel() != tensor.numel():
+            raise ValueError("all_gather takes outputs of the input's type, and this rank's one of its length")
+        block = max(part.numel() for part in parts)
+        give = staged(tensor) if tensor.numel() == block else joined([tensor], block)
+        flat = torch.empty(self._group.size * block, dtype=tensor.dtype)
+        options = _options(opts, c10d.AllgatherOptions)
+        return self._gathered(give, flat, lambda: split(flat, parts, block), list(parts), options)
+
+    def all_gather_single(self, output: torch.Tensor, source: torch.Tensor, opts: Any = None) -> Any:
+        """Every member gets the tensors of all, which are of one length, one after the other."""
+        if output.numel() != self._group.size * source.numel() or source.dtype != output.dtype:
+            raise ValueError(f"all_gather takes an output of {self._group.size} times the input, of one type")
+        flat = room(output)
+        finish = self._finisher(flat, output, False)
+        return self._gathered(staged(source), flat, finish, [output], _options(opts, c10d.AllgatherOptions))
+
+    _allgather_base = all_gather_single
+
+    def all_gather_single_coalesced(
+        self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
+    ) -> Any:
+        """Does `all_gather_single` for each pair."""
+        return self._all(self.all_gather_single(o, i, opts) for o, i in zip(outputs, inputs, strict=True))
+
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+
+    def allgather_coalesced(
+        self, output_lists: Sequence[Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor], opts: Any = None
+    ) -> Any:
+        """Does `allgather` for each input."""
+        return self._all(
+            self.allgather([[outputs[buffer] for outputs in output_lists]], [tensor], opts) for buffer, tensor in enumerate(inputs)
+        )
+
+    def barrier(self, opts: Any = None) -> Any:
+        """Is done when every member has come."""
+        request = self._post(lib.trib_barrier_nb, held=None)
+        return self._begun("barrier", None, [request], None, [], _options(opts, c10d.BarrierOptions))
+
+    # What the tree has no operation for
+
+    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        """Every member sends each other one its tensor."""
+        return self._by_gloo("alltoall", outputs, inputs, _options(opts, c10d.AllToAllOptions))
+
+    def all_to_all_single(self, output: Any, source: Any, output_splits: Any, input_splits: Any, opts: Any = None) -> Any:
+        """Every member sends each other one its part of a tensor."""
+        splits = (output_splits, input_splits)
+        name = "all_to_all_single" if hasattr(dist.ProcessGroupGloo, "all_to_all_single") else "alltoall_base"
+        return self._by_gloo(name, output, source, *splits, _options(opts, c10d.AllToAllOptions))
+
+    alltoall_base = all_to_all_single
+
+    def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        """The root gets the tensors of all."""
+        return self._by_gloo("gather", outputs, inputs, _options(opts, c10d.GatherOptions))
+
+    def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        """Each member gets its tensor of the root's."""
+        return self._by_gloo("scatter", outputs, inputs, _options(opts, c10d.ScatterOptions))
+
+    def send(self, tensors: Any, target: int, tag: int = 0) -> Any:
+        """Sends a tensor to one member."""
+        return self._by_gloo("send", tensors, target, tag)
+
+    def recv(self, tensors: Any, source: int, tag: int = 0) -> Any:
+        """Gets a tensor from one member."""
+        return self._by_gloo("recv", tensors, source, tag)
+
+    def recv_anysource(self, tensors: Any, tag: int = 0) -> Any:
+        """Gets a tensor from whichever member sends one."""
+        return self._by_gloo("recv_anysource", tensors, tag)
+
+    # Coalescing: several operations with one work
+
+    def _start_coalescing(self, device: torch.device) -> None:
+        self._coalesced = []
+
+    start_coalescing = _start_coalescing
+
+    def _end_coalescing(self, device: torch.device) -> Any:
+        works, self._coalesced = self._coalesced or [], None
+        return self._all(works)
+
+    end_coalescing = _end_coalescing
+
+    # Life
+
+    def getBackendName(self) -> str:
+        """The backend's name."""
+        return NAME
+
+    name = getBackendName
+
+    def _get_backend(self, device: torch.device) -> "ProcessGroupTributary":
+        return self
+
+    supports_splitting = True
+    supports_coalescing = False
+    supports_time_estimate = False
+    _supports_time_estimate = False
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Sets how long an operation may take that names no limit of its own."""
+        self._timeout, self._seconds = timeout, timeout.total_seconds()
+
+    _set_default_timeout = set_timeout
+
+    def get_group_store(self) -> dist.Store:
+        """The store that the members share."""
+        return self._prefixed_store
+
+    def split_group(
+        self,
+        new_ranks: Sequence[int],
+        timeout: timedelta | None = None,
+        opts: Any = None,
+        group_name: str | None = None,
+        group_desc: str | None = None,
+        device_types: Any = None,
+    ) -> "ProcessGroupTributary | None":
+        """Makes a process group of some members of this one. Every member calls it; one that is not
+        in `new_ranks` gets `None`."""
+        if self._group.rank not in new_ranks:
+            return None
+        name = group_name or f"{self._name}:{','.join(map(str, new_ranks))}"
+        timeout = timeout or self._timeout
+        ranks = [self._group.members[rank] for rank in new_ranks]
+        store = dist.PrefixStore(name, self._prefixed_store)
+        group = jobs.group(self._context, ranks, name, timeout)
+        made = ProcessGroupTributary(store, timeout, self._context, group, name, False)
+        made._set_group_name(name)
+        made._set_group_desc(group_desc or "")
+        return made
+
+    def abort(self) -> None:
+        """Leaves the group at once: what is outstanding fails, here and on the other members."""
+        self._group.leave()
+
+    def shutdown(self) -> None:
+        """Leaves the group, and the job if this group has joined it."""
+        self._completer.close()
+        self._gloo.close()
+        self._group.free()
+        if self._owns_context:
+            jobs.leave(self._context)
+
+    # Helpers
+
+    def _post(self, call: Callable[..., int], *arguments: Any, held: object) -> Request[Any]:
+        try:
+            return self._group._post(call, *arguments, held=held, value=None)
+        except Error as failure:
+            raise dist.DistBackendError(str(failure)) from failure
+
+    def _begun(
+        self,
+        call: str,
+        tensor: torch.Tensor | None,
+        requests: Sequence[Request[Any]],
+        finish: Callable[[], None] | None,
+        results: list[torch.Tensor],
+        options: Any,
+    ) -> Work:
+        self.counts["tree." + call] += 1
+        dtype, shape = (None, None) if tensor is None else (tensor.dtype, tensor.shape)
+        given = options.timeout.total_seconds()
+        work = Work(
+            requests,
+            finish,
+            results,
+            given if given > 0 else self._seconds,
+            note(self._name, call, dtype, shape),
+            self._completer,
+        )
+        self._kept.append(work)
+        if self._coalesced is not None:
+            self._coalesced.append(work)
+        return work
+
+    def _finisher(self, buffer: torch.Tensor, tensor: torch.Tensor, averages: bool) -> Callable[[], None] | None:
+        """What is to be done with a result: an average is a sum that is divided, and a copy is
+        copied back."""
+        if buffer is tensor and not averages:
+            return None
+
+        def finish() -> None:
+            with torch.no_grad():
+                if averages:
+                    average(self._group.size, buffer)
+                if buffer is not tensor:
+                    tensor.detach().copy_(buffer)
+
+        return finish
+
+    def _reduce_scattered(
+        self, flat: torch.Tensor, buffer: torch.Tensor, output: torch.Tensor, results: list[torch.Tensor], how: Any, options: Any
+    ) -> Work:
+        if how.factor is not None:
+            flat.mul_(how.factor)
+        count = buffer.numel() * how.dtype.values
+        addresses = (flat.data_ptr(), buffer.data_ptr())
+        request = self._post(lib.trib_reduce_scatter_nb, *addresses, count, how.dtype.code, how.code, held=(flat, buffer))
+        part = buffer if buffer is output else buffer.view(-1)[: output.numel()].view(output.shape)
+        finish = self._finisher(part, output, how.averages)
+        return self._begun("reduce_scatter", output, [request], finish, results, options)
+
+    def _gathered(
+        self, give: torch.Tensor, flat: torch.Tensor, finish: Callable[[], None] | None, results: list[torch.Tensor], options: Any
+    ) -> Work:
+        vector: Vector = vector_of(give)
+        request = self._post(
+            lib.trib_allgather_nb, vector.address, flat.data_ptr(), vector.nbytes, held=(give, flat)
+        )
+        return self._begun("all_gather", give, [request], finish, results, options)
+
+    def _all(self, works: Any) -> Any:
+        """One work of several."""
+        works = list(works)
+        if len(works) == 1:
+            return works[0]
+        return Works(works)
+
+    def _by_gloo(self, call: str, *arguments: Any) -> Any:
+        self.counts["gloo." + call] += 1
+        work = getattr(self._gloo.backend(), call)(*arguments)
+        if self._coalesced is not None:
+            self._coalesced.append(work)
+        return work
+
+    def _root(self, root: int) -> int:
+        if not 0 <= root < self._group.size:
+            raise ValueError(f"root {root} does not exist in a group of {self._group.size}")
+        return root
+
+    def _check_count(self, tensors: Sequence[torch.Tensor], call: str, what: str) -> None:
+        if len(tensors) != self._group.size:
+            raise ValueError(f"{call} takes an {what} for each of {self._group.size} ranks, not {len(tensors)}")
+
+
+def create(options: Any, _: Any) -> ProcessGroupTributary:
+    """Makes a process group, for `torch.distributed`: the default one joins a job, others become
+    groups of that. Raises `DistBackendError`, with the reason of which every rank is told."""
+    store, rank, size, timeout = options.store, options.group_rank, options.group_size, options.timeout
+    ranks = list(options.global_ranks_in_group)
+    name = options.group_id or "default"
+    context = jobs.current() if ranks else None
+    try:
+        if context is not None:
+            group = jobs.group(context, ranks, name, timeout)
+            return ProcessGroupTributary(store, timeout, context, group, name, False)
+        context = jobs.join(store, rank, size, timeout, is_default=not ranks)
+        return ProcessGroupTributary(store, timeout, context, jobs.group(context, None, name, timeout), name, True)
+    except Error as failure:
+        raise dist.DistBackendError(f"{failure}. See `python -m tributary.torch.doctor`") from failure
+
+
+def _one(tensors: Tensors) -> torch.Tensor:
+    if isinstance(tensors, torch.Tensor):
+        return tensors
+    if len(tensors) != 1:
+        raise ValueError(f"tributary takes one tensor a call, not {len(tensors)}")
+    return tensors[0]
+
+
+def _options(given: Any, kind: Any) -> Any:
+    """A call's options; some are called with an operator or a root alone."""
+    if given is None:
+        return kind()
+    if isinstance(given, dist.ReduceOp | dist.ReduceOp.RedOpType):
+        options = kind()
+        options.reduceOp = given
+        return options
+    if isinstance(given, int):
+        options = kind()
+        options.rootRank = given
+        return options
+    return given

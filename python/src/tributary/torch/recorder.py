@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The last operations of this rank, for a look after something went wrong."""
+
+import collections
+import itertools
+import json
+import os
+import pathlib
+import time
+from typing import Any
+
+#: How many operations are remembered; 0 remembers none.
+LENGTH_ENV = "TRIB_TORCH_RECORD"
+
+
+class Record:
+    """One operation: what was asked for, when, and what became of it."""
+
+    __slots__ = ("begun", "call", "dtype", "ended", "failure", "group", "number", "shape")
+
+    def __init__(self, number: int, group: str, call: str, dtype: Any, shape: Any) -> None:
+        self.number, self.group, self.call = number, group, call
+        self.dtype, self.shape = dtype, shape
+        self.begun = time.time()
+        self.ended: float | None = None
+        self.failure: BaseException | None = None
+
+    def end(self) -> None:
+        """It went well."""
+        self.ended = time.time()
+
+    def fail(self, failure: BaseException) -> None:
+        """It went wrong, or took too long."""
+        self.failure = failure
+
+    def told(self) -> dict[str, Any]:
+        """The record for JSON. Times are in seconds since 1970."""
+        state = "failed" if self.failure else "done" if self.ended else "under way"
+        return {
+            "number": self.number,
+            "group": self.group,
+            "call": self.call,
+            "dtype": None if self.dtype is None else str(self.dtype).removeprefix("torch."),
+            "shape": None if self.shape is None else list(self.shape),
+            "begun": self.begun,
+            "ended": self.ended,
+            "state": state,
+            "error": str(self.failure) if self.failure else None,
+        }
+
+
+_records: collections.deque[Record] = collections.deque(maxlen=int(os.environ.get(LENGTH_ENV, "512")))
+_numbers = itertools.count()
+
+
+def note(group: str, call: str, dtype: Any, shape: Any) -> Record:
+    """Begins the record of an operation."""
+    record = Record(next(_numbers), group, call, dtype, shape)
+    _records.append(record)
+    return record
+
+
+def dump(path: str | pathlib.Path | None = None) -> list[dict[str, Any]]:
+    """The last operations of this rank, oldest first; with `path` they are written there as JSON.
+
+    An operation that has failed or taken too long has the library's words in `error`: they name the
+    ranks that are late, as `trib explain` does.
+    """
+    told = [record.told() for record in list(_records)]
+    if path is not None:
+        pathlib.Path(path).write_text(json.dumps(told, indent=1) + "\n")
+    return told

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What torch's operators and types are to the tree."""
+
+from typing import NamedTuple
+
+import torch
+import torch.distributed as dist
+
+from tributary.datatypes import DATATYPES, OPERATORS, DataType, operator
+from tributary.errors import UnsupportedError
+
+_Kind = dist.ReduceOp.RedOpType
+
+#: The operators that the tree has under another name.
+NAMES = {
+    _Kind.SUM: "sum",
+    _Kind.AVG: "sum",
+    _Kind.PREMUL_SUM: "sum",
+    _Kind.PRODUCT: "prod",
+    _Kind.MIN: "min",
+    _Kind.MAX: "max",
+    _Kind.BAND: "band",
+    _Kind.BOR: "bor",
+    _Kind.BXOR: "bxor",
+}
+TYPES: dict[torch.dtype, DataType] = {
+    getattr(torch, name): dtype for name, dtype in DATATYPES.items() if hasattr(torch, name)
+}
+
+
+class Reduction(NamedTuple):
+    """How the tree does a reduction, and what comes before and after."""
+
+    dtype: DataType
+    #: The operator's code.
+    code: int
+    #: What the input is multiplied with first.
+    factor: "float | torch.Tensor | None"
+    #: Whether the sum is divided by the number of members.
+    averages: bool
+
+
+def reduction(op: dist.ReduceOp, dtype: torch.dtype) -> Reduction:
+    """How the tree does this. Raises `ValueError` where it cannot, with words."""
+    kind = op if isinstance(op, _Kind) else op.__getstate__()[0]
+    if kind is _Kind.SUM:
+        found = _SUMS.get(dtype)
+        if found is not None:
+            return found
+    name = NAMES.get(kind)
+    if name is None:
+        raise ValueError(f"tributary has no operator {kind}")
+    if dtype not in TYPES:
+        raise ValueError(f"tributary does not reduce {dtype}: it has {', '.join(str(t) for t in TYPES)}")
+    own = TYPES[dtype]
+    averages = kind is _Kind.AVG
+    if averages and dtype is torch.bool:
+        raise ValueError("there is no average of torch.bool")
+    try:
+        code = operator(name, own)
+    except UnsupportedError as failure:
+        raise ValueError(str(failure)) from None
+    factor = op.__getstate__()[1] if kind is _Kind.PREMUL_SUM else None
+    if factor is not None and not (dtype.is_floating_point or dtype.is_complex):
+        raise ValueError(f"PREMUL_SUM takes floating-point tensors, not {dtype}")
+    return Reduction(own, code, factor, averages)
+
+
+_SUMS = {
+    kind: Reduction(own, OPERATORS["lor" if own.name == "bool" else "sum"], None, False) for kind, own in TYPES.items()
+}
+
+
+def average(size: int, total: torch.Tensor) -> None:
+    """Divides a sum by the number of members, whole numbers towards zero."""
+    if total.is_floating_point() or total.is_complex():
+        total.div_(size)
+    else:
+        total.div_(size, rounding_mode="trunc")

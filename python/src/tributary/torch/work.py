@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An operation of a process group that is under way."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from tributary.errors import Error
+from tributary.request import Request
+from tributary.torch.recorder import Record
+
+#: What `wait` is called with by those that set no limit of their own.
+NO_TIMEOUT = timedelta(0)
+
+
+class Work(dist.Work):
+    """An operation under way: requests of the tree, and what is to be done with their results.
+
+    Whoever first finds the requests done, a thread that waits or one that asks, finishes the work:
+    it copies back, divides and fulfils the future.
+    """
+
+    def __init__(
+        self,
+        requests: Sequence[Request[Any]],
+        finish: Callable[[], None] | None,
+        results: list[torch.Tensor],
+        timeout: float | None,
+        record: Record,
+        completer: "Completer",
+    ) -> None:
+        super().__init__()
+        self._requests = requests
+        self._finish = finish
+        self._results = results
+        self._timeout = timeout
+        self._record = record
+        self._completer = completer
+        self._lock = threading.Lock()
+        self._over = False
+        self._failure: BaseException | None = None
+        self._future: torch.futures.Future[Any] | None = None
+
+    def wait(self, timeout: timedelta = NO_TIMEOUT) -> bool:
+        """Waits until the results are there. Raises `DistBackendError`, also when `timeout`, or
+        without one that of the operation, has passed; the operation goes on then."""
+        if not self._over:
+            try:
+                self._await(timeout.total_seconds() if timeout > NO_TIMEOUT else self._timeout)
+            except Error as failure:
+                self._record.fail(failure)
+                raise dist.DistBackendError(str(failure)) from failure
+        if self._failure is not None:
+            raise dist.DistBackendError(str(self._failure)) from self._failure
+        return True
+
+    def synchronize(self) -> None:
+        """Waits until the results are there."""
+        self.wait()
+
+    def is_completed(self) -> bool:
+        """Whether the operation is over, well or not."""
+        if not self._over and all(request.done() for request in self._requests):
+            self._settle()
+        return self._over
+
+    def is_success(self) -> bool:
+        """Whether the operation is over and went well."""
+        return self.is_completed() and self._failure is None
+
+    def exception(self) -> BaseException | None:
+        """What went wrong, once it has."""
+        return self._failure
+
+    def result(self) -> list[torch.Tensor]:
+        """The tensors that have the results; waits for them."""
+        self.wait()
+        return self._results
+
+    def get_future(self) -> "torch.futures.Future[Any]":
+        """A future of the tensors with the results. A thread fulfils it, so that what hangs on it
+        runs while the program does something else."""
+        with self._lock:
+            if self._future is None:
+                self._future = torch.futures.Future()
+                if self._over:
+                    self._fulfil()
+                else:
+                    self._completer.watch(self)
+            return self._future
+
+    def _await(self, timeout: float | None) -> None:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        for request in self._requests:
+            try:
+                request.wait(None if deadline is None else max(deadline - time.monotonic(), 0))
+            except Error:
+                if not request.done():
+                    raise
+                break
+        self._settle()
+
+    def _settle(self) -> None:
+        """The requests are done."""
+        with self._lock:
+            if self._over:
+                return
+            try:
+                for request in self._requests:
+                    request.wait()
+                if self._finish is not None:
+                    self._finish()
+                self._record.end()
+            except Exception as failure:
+                self._failure = failure
+                self._record.fail(failure)
+            self._over = True
+            if self._future is not None:
+                self._fulfil()
+
+    def _fulfil(self) -> None:
+        assert self._future is not None
+        if self._failure is None:
+            self._future.set_result(self._results)
+        else:
+            self._future.set_exception(dist.DistBackendError(str(self._failure)))
+
+
+class Works(dist.Work):
+    """Several works as one."""
+
+    def __init__(self, works: Sequence[Any]) -> None:
+        super().__init__()
+        self._works = works
+
+    def wait(self, timeout: timedelta = NO_TIMEOUT) -> bool:
+        """Waits for all of them; raises what the first one that failed raises."""
+        for work in self._works:
+            work.wait(timeout) if timeout > NO_TIMEOUT else work.wait()
+        return True
+
+    def synchronize(self) -> None:
+        """Waits for all of them."""
+        self.wait()
+
+    def is_completed(self) -> bool:
+        """Whether all are over."""
+        return all(work.is_completed() for work in self._works)
+
+    def is_success(self) -> bool:
+        """Whether all are over and went well."""
+        return all(work.is_success() for work in self._works)
+
+    def exception(self) -> BaseException | None:
+        """What went wrong with the first that failed."""
+        return next((failure for work in self._works if (failure := work.exception())), None)
+
+    def result(self) -> list[torch.Tensor]:
+        """The tensors of all, in the order of the works; waits for them."""
+        return [tensor for work in self._works for tensor in work.result()]
+
+    def get_future(self) -> "torch.futures.Future[Any]":
+        """A future of all their tensors."""
+        futures = [work.get_future() for work in self._works]
+        return torch.futures.collect_all(futures).then(lambda done: [tensor for each in done.value() for tensor in each.value()])
+
+
+class Completer:
+    """A thread that waits for works in the order in which they were begun, of those whose futures
+    somebody has asked for. It begins with the first and ends when it is closed."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._works: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def watch(self, work: Work) -> None:
+        """Waits for the work, after those before it."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread.start()
+        self._works.put(work)
+
+    def close(self) -> None:
+        """Ends the thread after the works that it has been given."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._works.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        while (work := self._works.get()) is not None:
+            try:
+                work._await(None)
+            except Error as failure:
+                # It cannot even be waited for: this is a child of the process that joined.
+                work._failure = failure
+                work._over = True
+                work._fulfil()

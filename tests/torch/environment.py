@@ -1,0 +1,43 @@
+"""Where torch is for these tests: an environment of Python's own for each version, outside the clone.
+
+It is kept in ~/.cache/tributary/torch-VERSION, or in the folder that TRIB_TORCH_CACHE names, and
+made once. PyPI's torch for Linux brings CUDA's libraries, and there is no smaller one.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+#: The newest version, and the oldest that the package promises to work with.
+NEWEST, OLDEST = "2.15.0", "2.6.0"
+#: What the models of the tests need beside it, pinned to what was there with that torch.
+BESIDE = ["numpy==2.4.6", "scikit-learn==1.9.1"]
+CACHE = pathlib.Path(os.environ.get("TRIB_TORCH_CACHE") or pathlib.Path.home() / ".cache" / "tributary")
+#: What a version takes, in gigabytes: to download, and on disk.
+DOWNLOAD_GB, DISK_GB = 2.9, 5.5
+
+
+def python_of(version):
+    """The interpreter that has this torch; makes its environment if there is none."""
+    folder = CACHE / f"torch-{version}"
+    # A folder that was not finished has no such file, and is made anew.
+    done = folder / "complete"
+    if not done.exists():
+        make(version, folder)
+        done.touch()
+    return folder / "bin" / "python"
+
+
+def make(version, folder):
+    """Says first what it takes."""
+    print(f"torch {version}: {DOWNLOAD_GB} GB to download, {DISK_GB} GB on disk in {folder}", file=sys.stderr, flush=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder.parent).free / 1e9
+    if free < 2 * DISK_GB:
+        sys.exit(f"tests/torch: {free:.1f} GB are free there, and pip needs {2 * DISK_GB:.0f}; TRIB_TORCH_CACHE names another folder")
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "10"]
+    subprocess.run([*pip, "--no-cache-dir", f"torch=={version}", *BESIDE], check=True)

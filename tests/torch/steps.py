@@ -1,0 +1,179 @@
+"""What is shown of the backend, step by step."""
+
+import dataclasses
+import functools
+import pathlib
+import random
+import time
+import typing
+
+from environment import NEWEST, OLDEST
+from ranks import Failed, Program
+
+from harness import Fabric, send
+
+
+@dataclasses.dataclass
+class Place:
+    """Where a step runs: an interpreter with torch, the package, a fabric, and a folder."""
+
+    python: pathlib.Path
+    package: pathlib.Path
+    fabric: Fabric
+    folder: pathlib.Path
+
+    def program(self, ranks, worker, *words, env=None):
+        return Program(self.python, self.package, self.fabric, ranks, worker, *words, env=env)
+
+    def train(self, how, ranks=4, env=None, limit=300):
+        return self.program(ranks, "training_worker.py", how, self.folder, env=env).run(limit)
+
+
+@dataclasses.dataclass
+class Step:
+    """`run(place)` returns what it says for people, or raises Failed."""
+
+    name: str
+    run: typing.Callable
+    words: str
+    torch: str = NEWEST
+    fabric: typing.Callable = functools.partial(Fabric, shared_host=True)
+
+
+def need(holds, words):
+    if not holds:
+        raise Failed(words)
+
+
+def collectives(ranks, place):
+    told = place.program(ranks, "collectives_worker.py").run(500)
+    need(not any(each["failed"] for each in told.values()), told)
+    counts = told[0]["counts"][0]
+    need(counts["tree.allreduce"] > 1000 and not counts.get("gloo.allreduce"), f"all_reduce went through Gloo: {counts}")
+    through_gloo = sorted(name for name in counts if name.startswith("gloo."))
+    return f"{told[0]['cases']} cases on each rank; through Gloo only {', '.join(through_gloo)}"
+
+
+def training(how, least, place, env=None):
+    told = place.train(how, env=env)
+    need(all(each["same"] and each.get("read", True) for each in told.values()), f"weights differ between ranks: {told}")
+    need(len({each["hash"] for each in told.values()}) == 1, "weights differ between ranks")
+    need(told[0]["accuracy"] >= least, f"an accuracy of {told[0]['accuracy']:.3f} only")
+    return f"accuracy {told[0]['accuracy']:.3f}; {told[0]['counts']}"
+
+
+def same_weights(place):
+    """DDP's buckets as views, and a run anew, give the same bits."""
+    hashes = {how: place.train(how)[0]["hash"] for how in ("ddp", "ddp_views")}
+    again = place.train("ddp")[0]["hash"]
+    need(again == hashes["ddp"] == hashes["ddp_views"], f"other weights in another run: {hashes}, {again}")
+    return f"weights {again[:12]} in three runs"
+
+
+def all_same(how, ranks, place):
+    told = place.train(how, ranks=ranks, limit=400)
+    need(all(each["same"] for each in told.values()), told)
+    return f"right on {ranks} ranks"
+
+
+def node_killed(place):
+    """A node dies while gradients are reduced; the weights are those of an undisturbed run."""
+    wanted = place.train("ddp")[0]["hash"]
+    program = place.program(4, "training_worker.py", "ddp_slowly", place.folder).start()
+    leaves = [name for name in place.fabric.processes() if name.startswith("leaf")]
+    before = folds(place.fabric)
+    deadline = time.monotonic() + 120
+    while folds(place.fabric) < before + 20 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    name = random.choice(leaves)
+    send(place.fabric.processes()[name], 9)
+    told = program.told(300)
+    need(name not in place.fabric.processes(), f"{name} lives")
+    need(all(each["hash"] == wanted for each in told.values()), f"other weights after {name} was killed: {told}, {wanted}")
+    return f"{name} killed; weights {wanted[:12]} as without"
+
+
+def folds(fabric):
+    return sum(counters.get("folds", 0) for counters in fabric.node_counters().values())
+
+
+def rank_killed(place):
+    """A rank dies; the others are told who, long before the limit of the process group."""
+    told = place.program(4, "training_worker.py", "failure", place.folder).start().told(120, dead={1})
+    for rank, each in told.items():
+        need(each["told"] and "rank 1" in each["told"], f"rank {rank} was told {each['told']!r}")
+        need(each["state"] == "failed" and "rank 1" in each["error"], f"rank {rank} has recorded {each['state']}")
+    return f"{max(each['seconds'] for each in told.values()):.2f} s later: {told[0]['told'].splitlines()[0]}"
+
+
+def late_rank(place):
+    told = place.train("late")
+    for rank, each in told.items():
+        need(each["sum"] == 4, f"a sum of {each['sum']}")
+        need(rank == 1 or (each["told"] and "rank 1" in each["told"]), f"rank {rank} was told {each['told']!r}")
+    return told[0]["told"]
+
+
+def restart(place):
+    """torchrun begins anew after a rank was killed, and training goes on from the checkpoint."""
+    told, output = place.program(4, "training_worker.py", "elastic", place.folder).torchrun(300, "--max-restarts", "2")
+    need((place.folder / "killed").exists(), "no rank was killed")
+    need(len(told) == 4 and all(each["first"] == 1 for each in told.values()), f"it did not go on from the checkpoint: {told}")
+    need(len({each["hash"] for each in told.values()}) == 1, "weights differ between ranks")
+    need(told[0]["accuracy"] >= 0.8, f"an accuracy of {told[0]['accuracy']:.3f} only")
+    return f"from epoch {told[0]['first']} on, to an accuracy of {told[0]['accuracy']:.3f}"
+
+
+def doctor(place):
+    program = place.program(1, "collectives_worker.py")
+    program.command = [str(place.python), "-m", "tributary.torch.doctor", "--json"]
+    told = program.run(60)[0]
+    need(told["well"] and len(told["findings"]) == 7, told)
+    program = place.program(1, "collectives_worker.py", env={"TRIB_MANAGER": ""})
+    program.command = [str(place.python), "-m", "tributary.torch.doctor"]
+    output = program.start().processes[0].communicate(timeout=60)[0]
+    need(program.processes[0].returncode == 1 and "trib fabric up --local" in output, output)
+    return told["findings"][-1]["words"]
+
+
+def steps_of_collectives():
+    for ranks in (2, 3, 4, 8):
+        yield Step(f"collectives/{ranks}", functools.partial(collectives, ranks), f"every collective, type and operator on {ranks} ranks")
+    words = f"the same on 4 ranks with torch {OLDEST}"
+    yield Step("collectives/oldest", functools.partial(collectives, 4), words, OLDEST)
+    words = "the same on 4 ranks that share no memory, through nodes"
+    yield Step("collectives/nodes", functools.partial(collectives, 4), words, fabric=Fabric)
+
+
+def steps_of_training():
+    for how, least, words in (
+        ("ddp", 0.85, "DDP, a convolutional net"),
+        ("ddp_transformer", 0.6, "DDP, a transformer, static graph"),
+        ("ddp_bf16", 0.85, "DDP with a hook that sends bf16"),
+        ("ddp_fp16", 0.85, "DDP with a hook that sends fp16"),
+        ("ddp_no_sync", 0.7, "DDP, gradients of two batches to a step"),
+        ("zero", 0.85, "ZeroRedundancyOptimizer"),
+        ("fsdp", 0.6, "FSDP2 on a DeviceMesh, with a checkpoint"),
+    ):
+        yield Step(f"training/{how}", functools.partial(training, how, least), words)
+    words = "DDP under TORCH_DISTRIBUTED_DEBUG=DETAIL"
+    yield Step("training/detail", lambda place: training("ddp", 0.85, place, {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}), words)
+    yield Step("training/oldest", functools.partial(training, "ddp", 0.85), f"DDP with torch {OLDEST}", OLDEST)
+    yield Step("training/mesh", functools.partial(all_same, "mesh", 4), "a DeviceMesh of two dimensions")
+    yield Step("training/same", same_weights, "the same weights, run after run")
+
+
+def with_backups():
+    return Fabric(leaves=2, backups=1)
+
+
+STEPS = [
+    *steps_of_collectives(),
+    Step("huge", functools.partial(all_same, "huge", 2), "tensors beyond 2 GiB, on 2 ranks"),
+    *steps_of_training(),
+    Step("faults/node", node_killed, "a node is killed while DDP trains: the same weights", fabric=with_backups),
+    Step("faults/rank", rank_killed, "a rank is killed: the others raise and name it"),
+    Step("faults/late", late_rank, "a rank is late: a limit passes, and the operation goes on"),
+    Step("faults/restart", restart, "a rank is killed under torchrun --max-restarts"),
+    Step("doctor", doctor, "python -m tributary.torch.doctor"),
+]
