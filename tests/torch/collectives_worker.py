@@ -203,7 +203,7 @@ class Suite:
 
     def others(self):
         """What goes through Gloo."""
-        tensor = torch.full((2,), self.rank, dtype=torch.int16 if self.size == 1 else torch.int32)
+        tensor = torch.full((2,), self.rank, dtype=torch.int32)
         outputs = [torch.empty_like(tensor) for _ in self.members] if self.rank == 0 else None
         dist.gather(tensor, outputs, dst=self.members[0], group=self.group)
         if self.rank == 0:

@@ -26,6 +26,8 @@ NAMES = {
 TYPES: dict[torch.dtype, DataType] = {
     getattr(torch, name): dtype for name, dtype in DATATYPES.items() if hasattr(torch, name)
 }
+#: Types that torch stores and does not compute with; NumPy does.
+_WITHOUT_ARITHMETIC = (torch.uint16, torch.uint32, torch.uint64)
 
 
 class Reduction(NamedTuple):
@@ -43,7 +45,7 @@ class Reduction(NamedTuple):
 def reduction(op: dist.ReduceOp, dtype: torch.dtype) -> Reduction:
     """How the tree does this. Raises `ValueError` where it cannot, with words."""
     kind = op if isinstance(op, _Kind) else op.__getstate__()[0]
-    if kind is _Kind.SUM:
+    if kind == _Kind.SUM:
         found = _SUMS.get(dtype)
         if found is not None:
             return found
@@ -53,14 +55,14 @@ def reduction(op: dist.ReduceOp, dtype: torch.dtype) -> Reduction:
     if dtype not in TYPES:
         raise ValueError(f"tributary does not reduce {dtype}: it has {', '.join(str(t) for t in TYPES)}")
     own = TYPES[dtype]
-    averages = kind is _Kind.AVG
+    averages = kind == _Kind.AVG
     if averages and dtype is torch.bool:
         raise ValueError("there is no average of torch.bool")
     try:
         code = operator(name, own)
     except UnsupportedError as failure:
         raise ValueError(str(failure)) from None
-    factor = op.__getstate__()[1] if kind is _Kind.PREMUL_SUM else None
+    factor = op.__getstate__()[1] if kind == _Kind.PREMUL_SUM else None
     if factor is not None and not (dtype.is_floating_point or dtype.is_complex):
         raise ValueError(f"PREMUL_SUM takes floating-point tensors, not {dtype}")
     return Reduction(own, code, factor, averages)
@@ -75,5 +77,8 @@ def average(size: int, total: torch.Tensor) -> None:
     """Divides a sum by the number of members, whole numbers towards zero."""
     if total.is_floating_point() or total.is_complex():
         total.div_(size)
+    elif total.dtype in _WITHOUT_ARITHMETIC:
+        numbers = total.numpy()
+        numbers //= size
     else:
         total.div_(size, rounding_mode="trunc")
