@@ -10,7 +10,6 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "system")]
-from harness import TRIB  # noqa: E402
 
 
 class Failed(Exception):
@@ -19,6 +18,9 @@ class Failed(Exception):
 
 class Program:
     """A worker of this folder on some ranks, with one Python and the package as it was installed."""
+
+    #: How many times as long as on a machine of its own everything may take.
+    patience = 1.0
 
     def __init__(self, python, package, fabric, ranks, worker, *words, env=None):
         self.ranks = ranks
@@ -41,7 +43,7 @@ class Program:
         told, wrong = {}, []
         try:
             for rank, process in enumerate(self.processes):
-                output, _ = process.communicate(timeout=limit)
+                output, _ = process.communicate(timeout=limit * self.patience)
                 if rank in dead:
                     continue
                 lines = [line for line in output.splitlines() if line.startswith("{")]
@@ -50,7 +52,7 @@ class Program:
                 else:
                     told[rank] = json.loads(lines[-1])
         except subprocess.TimeoutExpired:
-            raise Failed(f"rank {rank} runs or hangs after {limit} s") from None
+            raise Failed(f"rank {rank} runs or hangs after {limit * self.patience:.0f} s") from None
         finally:
             for process in self.processes:
                 if process.poll() is None:
@@ -71,21 +73,14 @@ class Program:
         command = [python, "-W", "ignore", "-m", "torch.distributed.run", "--nproc-per-node", str(self.ranks), *options, *words]
         try:
             done = subprocess.run(
-                command, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=limit
+                command, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=limit * self.patience
             )
         except subprocess.TimeoutExpired:
-            raise Failed(f"torchrun runs or hangs after {limit} s") from None
+            raise Failed(f"torchrun runs or hangs after {limit * self.patience:.0f} s") from None
         if done.returncode:
             raise Failed(f"torchrun ended with {done.returncode}:\n{done.stdout[-4000:]}")
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         return {line["rank"]: line for line in lines}, done.stdout
-
-
-def explain(fabric):
-    """What `trib jobs` says of all jobs of the fabric."""
-    env = {**os.environ, "TRIB_MANAGER": fabric.manager}
-    done = subprocess.run([TRIB, "jobs", "--all", "--json"], env=env, capture_output=True, text=True, timeout=30, check=True)
-    return json.loads(done.stdout)
 
 
 def free_port():

@@ -82,7 +82,7 @@ def node_killed(place):
     program = place.program(4, "training_worker.py", "ddp_slowly", place.folder).start()
     leaves = [name for name in place.fabric.processes() if name.startswith("leaf")]
     before = folds(place.fabric)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 120 * Program.patience
     while folds(place.fabric) < before + 20 and time.monotonic() < deadline:
         time.sleep(0.1)
     name = random.choice(leaves)
