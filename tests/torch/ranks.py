@@ -66,8 +66,8 @@ class Program:
         """Starts all ranks and waits for what they tell."""
         return self.start().told(limit)
 
-    def torchrun(self, limit, *options):
-        """The same under torchrun: (what each rank has told last, all that was printed)."""
+    def torchrun(self, folder, limit, *options):
+        """The same under torchrun: what each rank has left in the folder."""
         python, *words = self.command
         words = words[words.index(str(next(word for word in words if word.endswith(".py")))) :]
         command = [python, "-W", "ignore", "-m", "torch.distributed.run", "--nproc-per-node", str(self.ranks), *options, *words]
@@ -79,8 +79,7 @@ class Program:
             raise Failed(f"torchrun runs or hangs after {limit * self.patience:.0f} s") from None
         if done.returncode:
             raise Failed(f"torchrun ended with {done.returncode}:\n{done.stdout[-4000:]}")
-        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        return {line["rank"]: line for line in lines}, done.stdout
+        return {rank: json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(self.ranks)}
 
 
 def free_port():

@@ -116,7 +116,8 @@ def late_rank(place):
 
 def restart(place):
     """torchrun begins anew after a rank was killed, and training goes on from the checkpoint."""
-    told, output = place.program(4, "training_worker.py", "elastic", place.folder).torchrun(300, "--max-restarts", "2")
+    program = place.program(4, "training_worker.py", "elastic", place.folder)
+    told = program.torchrun(place.folder, 300, "--max-restarts", "2")
     need((place.folder / "killed").exists(), "no rank was killed")
     need(len(told) == 4 and all(each["first"] == 1 for each in told.values()), f"it did not go on from the checkpoint: {told}")
     need(len({each["hash"] for each in told.values()}) == 1, "weights differ between ranks")
