@@ -82,7 +82,6 @@ impl Page<'_> {
                 "| {each} | {what} | {system} | {time} | {cpu} | {on_each} | {rest} | {switches} | {up} | {down} |\n"
             ));
         }
-        self.add(HEADS);
     }
 
     pub(super) fn ucx(&mut self) {
@@ -231,14 +230,3 @@ fn time_text(us: f64) -> String {
 fn operation(row: &ResultRow) -> String {
     if row.bytes == 0 { row.collective.clone() } else { format!("{} {}", row.collective, human(row.bytes)) }
 }
-
-/// What is the same in every run of the comparison, because it was measured once.
-const HEADS: &str = "
-One rank of each host, its head, speaks for the others between hosts. What a second one could give was measured once, on a virtual machine of two cores, by the
-processor time of each rank (`trib run -n 32 --hosts h0,... -- sh -c 'trib bench worker --cells allreduce:16M:sustained:12; times'`, eight ranks on each of four
-hosts, less the same with 2 operations): an allreduce of 16 MiB takes 19 ms of each rank, which puts its vector on the board, folds its share and takes the result,
-and 107 ms of a head, whose process passes every piece to the host's node and back and is home to that node. All together it is 974 ms, so two cores are busy for
-487 ms with it, whoever does what, and more heads only add to that: here they cannot pay. Where each rank has a core, one head carries 1.2 Gbit/s each way. On links
-of more than that a second one would pay, and so it would on hosts whose ranks have cores to spare.
-
-";
