@@ -33,20 +33,30 @@ class StoreExchange:
     def __init__(self, store: dist.Store, rank: int, size: int, timeout: timedelta) -> None:
         self._store, self._rank, self._size, self._timeout = store, rank, size, timeout
         self._round = itertools.count()
+        self._names: list[str] = []
 
     def gather(self, mine: bytes) -> Sequence[bytes] | None:
         """Every rank leaves its bytes in the store, and rank 0 collects them."""
         name = f"gather/{next(self._round)}"
+        self._names += [f"{name}/{rank}" for rank in range(self._size)]
         self._store.set(f"{name}/{self._rank}", mine)
         return [self._take(f"{name}/{rank}") for rank in range(self._size)] if self._rank == 0 else None
 
     def broadcast(self, mine: bytes | None, length: int) -> bytes:
         """Rank 0 leaves its bytes in the store, and the others take them."""
         name = f"broadcast/{next(self._round)}"
+        self._names.append(name)
         if mine is None:
             return self._take(name)
         self._store.set(name, mine)
         return mine
+
+    def clean_up(self) -> None:
+        """The last rank that is done takes away what was left in the store, so that the same ranks
+        may meet there again."""
+        if self._store.add("done", 1) == self._size:
+            for name in [*self._names, "done"]:
+                self._store.delete_key(name)
 
     def _take(self, name: str) -> bytes:
         self._store.wait([name], self._timeout)
@@ -56,16 +66,24 @@ class StoreExchange:
 def join(store: dist.Store, rank: int, size: int, timeout: timedelta, is_default: bool) -> Context:
     """Joins a job of the ranks that share the store."""
     global _current
+    exchange = StoreExchange(dist.PrefixStore("tributary", store), rank, size, timeout)
     context = Context(
         rank,
         size,
-        exchange=StoreExchange(dist.PrefixStore("tributary", store), rank, size, timeout),
+        exchange=exchange,
         timeout=None if "TRIB_TIMEOUT_MS" in os.environ else timeout.total_seconds(),
         calls=CALLS,
     )
+    exchange.clean_up()
     if is_default:
         _current = context
     return context
+
+
+def attempt() -> str:
+    """What tells this start of the program from others that have the same store: torchrun counts
+    them."""
+    return f"attempt/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
 
 
 def leave(context: Context) -> None:

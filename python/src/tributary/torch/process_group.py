@@ -31,9 +31,6 @@ from tributary.torch.reduction import average, reduction
 from tributary.torch.work import Completer, Work, Works
 
 Tensors = torch.Tensor | Sequence[torch.Tensor]
-#: How many works are kept from being collected. Torch's own code in C++ holds no more of a work
-#: than its C++ half, in torch 2.6.
-KEPT = 64
 
 
 class ProcessGroupTributary(NamedGroup):
@@ -53,7 +50,9 @@ class ProcessGroupTributary(NamedGroup):
         self._gloo = GlooGroup(store, group.rank, group.size, timeout)
         self._completer = Completer(f"tributary {name}")
         self._coalesced: list[Any] | None = None
-        self._kept: collections.deque[Work] = collections.deque(maxlen=KEPT)
+        # Works under way. In torch 2.6 its own code in C++ holds no more of a work than the half
+        # that is in C++.
+        self._under_way: collections.deque[Work] = collections.deque()
         #: How many operations went which way, by `tree.` or `gloo.` and the call's name.
         self.counts: collections.Counter[str] = collections.Counter()
 
@@ -326,7 +325,9 @@ class ProcessGroupTributary(NamedGroup):
             note(self._name, call, dtype, shape),
             self._completer,
         )
-        self._kept.append(work)
+        while self._under_way and self._under_way[0].over:
+            self._under_way.popleft()
+        self._under_way.append(work)
         if self._coalesced is not None:
             self._coalesced.append(work)
         return work
@@ -394,7 +395,9 @@ class ProcessGroupTributary(NamedGroup):
 def create(options: Any, _: Any) -> ProcessGroupTributary:
     """Makes a process group, for `torch.distributed`: the default one joins a job, others become
     groups of that. Raises `DistBackendError`, with the reason of which every rank is told."""
-    store, rank, size, timeout = options.store, options.group_rank, options.group_size, options.timeout
+    # Torchrun's ranks keep their store when they are started anew, with what others have left there.
+    store = dist.PrefixStore(jobs.attempt(), options.store)
+    rank, size, timeout = options.group_rank, options.group_size, options.timeout
     ranks = list(options.global_ranks_in_group)
     name = options.group_id or "default"
     context = jobs.current() if ranks else None

@@ -43,14 +43,15 @@ class Work(dist.Work):
         self._record = record
         self._completer = completer
         self._lock = threading.Lock()
-        self._over = False
+        #: Whether the operation is over, as far as somebody has looked.
+        self.over = False
         self._failure: BaseException | None = None
         self._future: torch.futures.Future[Any] | None = None
 
     def wait(self, timeout: timedelta = NO_TIMEOUT) -> bool:
         """Waits until the results are there. Raises `DistBackendError`, also when `timeout`, or
         without one that of the operation, has passed; the operation goes on then."""
-        if not self._over:
+        if not self.over:
             try:
                 self._await(timeout.total_seconds() if timeout > NO_TIMEOUT else self._timeout)
             except Error as failure:
@@ -66,9 +67,9 @@ class Work(dist.Work):
 
     def is_completed(self) -> bool:
         """Whether the operation is over, well or not."""
-        if not self._over and all(request.done() for request in self._requests):
+        if not self.over and all(request.done() for request in self._requests):
             self._settle()
-        return self._over
+        return self.over
 
     def is_success(self) -> bool:
         """Whether the operation is over and went well."""
@@ -89,7 +90,7 @@ class Work(dist.Work):
         with self._lock:
             if self._future is None:
                 self._future = torch.futures.Future()
-                if self._over:
+                if self.over:
                     self._fulfil()
                 else:
                     self._completer.watch(self)
@@ -109,7 +110,7 @@ class Work(dist.Work):
     def _settle(self) -> None:
         """The requests are done."""
         with self._lock:
-            if self._over:
+            if self.over:
                 return
             try:
                 for request in self._requests:
@@ -120,7 +121,9 @@ class Work(dist.Work):
             except Exception as failure:
                 self._failure = failure
                 self._record.fail(failure)
-            self._over = True
+            self.over = True
+            # It may hold a copy of a tensor.
+            self._finish = None
             if self._future is not None:
                 self._fulfil()
 
@@ -201,5 +204,5 @@ class Completer:
             except Error as failure:
                 # It cannot even be waited for: this is a child of the process that joined.
                 work._failure = failure
-                work._over = True
+                work.over = True
                 work._fulfil()
