@@ -101,7 +101,7 @@ mod tests {
         };
         assert_eq!(count(&mut stare, true, true), (true, 1), "the first look is at once");
         assert_eq!(count(&mut stare, true, false), (false, GLANCES));
-        for _ in 0..3 {
+        for _ in 0..4 {
             count(&mut stare, false, false);
         }
         assert_eq!(count(&mut stare, false, false).1, 0, "it rests");
