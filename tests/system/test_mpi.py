@@ -186,8 +186,8 @@ class Interposer(Programs):
     def test_messages_to_a_rank_that_has_waited_for_seconds(self):
         tcp = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self"}
         ratios = []
-        # It is 0.1 where each piece of a message waits for 20 ms, and else 0.4 on a loaded machine, but for moments in which
-        # ranks get no processor.
+        # It is 0.1 where each piece of a message waits for 20 ms, and else 0.4 on a loaded
+        # machine, but for moments in which ranks get no processor.
         while len(ratios) < 3 and max(ratios, default=0) <= 0.2:
             with Fabric() as fabric:
                 mpi = Mpi(fabric, 4, PROGRAMS / "late_traffic", "send", "3", "3", str(16 << 20), env=tcp)
