@@ -106,12 +106,17 @@ def sgd(model):
     return torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
 
 
+def adam(model):
+    return torch.optim.AdamW(model.parameters(), lr=3e-3)
+
+
 def ddp(folder, net=Convolutional, hook=None, pause=0.0, **words):
     torch.manual_seed(1)
     model = DistributedDataParallel(net(), bucket_cap_mb=0.05, **words)
     if hook:
         model.register_comm_hook(None, hook)
-    return trained(model, sgd(model), lambda: list(model.module.parameters()), pause=pause)
+    optimizer = adam(model) if net is Transformer else sgd(model)
+    return trained(model, optimizer, lambda: list(model.module.parameters()), pause=pause)
 
 
 def ddp_views(folder):
@@ -146,9 +151,9 @@ def ddp_no_sync(folder):
             if step % 2 == 0:
                 optimizer.zero_grad()
                 with model.no_sync():
-                    nn.functional.cross_entropy(model(inputs), targets).backward()
+                    (nn.functional.cross_entropy(model(inputs), targets) / 2).backward()
             else:
-                nn.functional.cross_entropy(model(inputs), targets).backward()
+                (nn.functional.cross_entropy(model(inputs), targets) / 2).backward()
                 optimizer.step()
     return trained(model, optimizer, lambda: list(model.module.parameters()), first=2)
 
@@ -176,9 +181,11 @@ def fsdp(folder):
     fully_shard(model, mesh=mesh)
 
     def whole():
+        # What the last forward pass has put together for the outermost layers stays until then.
+        model.reshard()
         return [parameter.full_tensor() for parameter in model.parameters()]
 
-    told = trained(model, sgd(model), whole)
+    told = trained(model, adam(model), whole)
     state = {"model": model.state_dict()}
     where = str(pathlib.Path(folder) / "fsdp")
     checkpoint.save(state, checkpoint_id=where)
