@@ -62,7 +62,10 @@ def reduced(op, tensors):
         if op == "AVG":
             # A sum in the type itself, which wraps in it, divided.
             total = wide(total.to(dtype))
-            total = total / size if dtype in FLOATS + COMPLEX else torch.div(total, size, rounding_mode="trunc")
+            if dtype in COMPLEX:
+                total = torch.view_as_complex(torch.view_as_real(total) / size)
+            else:
+                total = total / size if dtype in FLOATS else torch.div(total, size, rounding_mode="trunc")
     elif op in ("MIN", "MAX"):
         total = stack.amin(0) if op == "MIN" else stack.amax(0)
     elif op == "PRODUCT":

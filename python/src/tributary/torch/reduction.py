@@ -75,7 +75,10 @@ _SUMS = {
 
 def average(size: int, total: torch.Tensor) -> None:
     """Divides a sum by the number of members, whole numbers towards zero."""
-    if total.is_floating_point() or total.is_complex():
+    if total.is_complex():
+        # Torch divides complex numbers as if the divisor were one, which rounds otherwise.
+        total = torch.view_as_real(total)
+    if total.is_floating_point():
         total.div_(size)
     elif total.dtype in _WITHOUT_ARITHMETIC:
         numbers = total.numpy()
