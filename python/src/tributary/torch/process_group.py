@@ -17,7 +17,6 @@ import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
 from tributary._native import IN_PLACE, lib
-from tributary.buffers import Vector
 from tributary.context import Context
 from tributary.errors import Error
 from tributary.group import Group
@@ -25,7 +24,7 @@ from tributary.request import Request
 from tributary.torch import jobs
 from tributary.torch.naming import NAME, NamedGroup
 from tributary.torch.others import GlooGroup
-from tributary.torch.staging import joined, room, split, staged, vector_of
+from tributary.torch.staging import joined, room, split, staged
 from tributary.torch.recorder import note
 from tributary.torch.reduction import average, reduction
 from tributary.torch.work import Completer, Work, Works
@@ -59,7 +58,7 @@ class ProcessGroupTributary(NamedGroup):
     # Reductions
 
     def allreduce(self, tensors: Tensors, opts: Any = None) -> Any:
-        """Reduces the tensor in buffer on every member."""
+        """Reduces the tensor in place on every member."""
         tensor = _one(tensors)
         options = _options(opts, c10d.AllreduceOptions)
         if tensor.is_sparse:
@@ -67,20 +66,20 @@ class ProcessGroupTributary(NamedGroup):
         how = reduction(options.reduceOp, tensor.dtype)
         buffer = staged(tensor)
         if how.factor is not None:
-            buffer.mul_(how.factor)
+            buffer.detach().mul_(how.factor)
         address = buffer.data_ptr()
         count = buffer.numel() * how.dtype.values
         request = self._post(lib.trib_allreduce_nb, IN_PLACE, address, count, how.dtype.code, how.code, held=buffer)
         finish = self._finisher(buffer, tensor, how.averages)
-        return self._begun("allreduce", tensor, [request], finish, [tensor], options)
+        return self._begun("allreduce", tensor, request, finish, [tensor], options)
 
     def allreduce_coalesced(self, tensors: Sequence[torch.Tensor], opts: Any = None) -> Any:
-        """Reduces each of the tensors in buffer on every member."""
+        """Reduces each of the tensors in place on every member."""
         options = _options(opts, c10d.AllreduceCoalescedOptions)
         return self._all(self.allreduce([tensor], options) for tensor in tensors)
 
     def reduce(self, tensors: Tensors, opts: Any = None) -> Any:
-        """Reduces the tensor in buffer on the root; those of the others stay as they are."""
+        """Reduces the tensor in place on the root; those of the others stay as they are."""
         tensor = _one(tensors)
         options = _options(opts, c10d.ReduceOptions)
         how = reduction(options.reduceOp, tensor.dtype)
@@ -88,26 +87,24 @@ class ProcessGroupTributary(NamedGroup):
         gets = self._group.rank == root
         buffer = staged(tensor)
         if how.factor is not None:
-            buffer = buffer * how.factor if buffer is tensor and not gets else buffer.mul_(how.factor)
+            # The tensor itself is multiplied only where the result comes over it.
+            buffer = buffer.detach() * how.factor if buffer is tensor and not gets else buffer.detach().mul_(how.factor)
         address, count = buffer.data_ptr(), buffer.numel() * how.dtype.values
         addresses = (IN_PLACE, address) if gets else (address, None)
         request = self._post(lib.trib_reduce_nb, *addresses, count, how.dtype.code, how.code, root, held=buffer)
         finish = self._finisher(buffer, tensor, how.averages) if gets else None
-        return self._begun("reduce", tensor, [request], finish, [tensor], options)
+        return self._begun("reduce", tensor, request, finish, [tensor], options)
 
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Sequence[torch.Tensor]], opts: Any = None) -> Any:
         """Reduces one tensor for each member; each gets its own one. They may differ in length."""
         output = _one(outputs)
-        (parts,) = inputs
-        self._check_count(parts, "reduce_scatter", "input")
+        parts = self._parts(inputs, output, "reduce_scatter")
         options = _options(opts, c10d.ReduceScatterOptions)
         how = reduction(options.reduceOp, output.dtype)
-        if any(part.dtype != output.dtype for part in parts) or parts[self._group.rank].numel() != output.numel():
-            raise ValueError("reduce_scatter takes inputs of the output's type, and this rank's one of its length")
         block = max(part.numel() for part in parts)
         flat = joined(parts, block)
         buffer = torch.empty(block, dtype=output.dtype)
-        return self._reduce_scattered(flat, buffer, output, [output], how, options)
+        return self._reduce_scattered(flat, buffer, output, how, options)
 
     def reduce_scatter_single(self, output: torch.Tensor, source: torch.Tensor, opts: Any = None) -> Any:
         """Reduces one tensor of as many blocks as there are members; each gets its own block."""
@@ -118,7 +115,7 @@ class ProcessGroupTributary(NamedGroup):
         flat = staged(source)
         if how.factor is not None and flat is source:
             flat = flat.clone()
-        return self._reduce_scattered(flat, room(output), output, [output], how, options)
+        return self._reduce_scattered(flat, room(output), output, how, options)
 
     _reduce_scatter_base = reduce_scatter_single
 
@@ -139,24 +136,20 @@ class ProcessGroupTributary(NamedGroup):
         root = self._root(options.rootRank)
         gives = self._group.rank == root
         buffer = staged(tensor) if gives else room(tensor)
-        vector = vector_of(buffer)
-        request = self._post(lib.trib_bcast_nb, vector.address, vector.nbytes, root, held=buffer)
+        request = self._post(lib.trib_bcast_nb, buffer.data_ptr(), buffer.nbytes, root, held=buffer)
         finish = None if gives else self._finisher(buffer, tensor, False)
-        return self._begun("broadcast", tensor, [request], finish, [tensor], options)
+        return self._begun("broadcast", tensor, request, finish, [tensor], options)
 
     def allgather(self, outputs: Sequence[Sequence[torch.Tensor]], inputs: Tensors, opts: Any = None) -> Any:
         """Every member gets the tensors of all. They may differ in length: each output says how
         long its member's is."""
         tensor = _one(inputs)
-        (parts,) = outputs
-        self._check_count(parts, "all_gather", "output")
-        if any(part.dtype != tensor.dtype for part in parts) or parts[self._group.rank].numel() != tensor.numel():
-            raise ValueError("all_gather takes outputs of the input's type, and this rank's one of its length")
+        parts = self._parts(outputs, tensor, "all_gather")
         block = max(part.numel() for part in parts)
         give = staged(tensor) if tensor.numel() == block else joined([tensor], block)
         flat = torch.empty(self._group.size * block, dtype=tensor.dtype)
         options = _options(opts, c10d.AllgatherOptions)
-        return self._gathered(give, flat, lambda: split(flat, parts, block), list(parts), options)
+        return self._gathered(give, flat, lambda: split(flat, parts, block), parts, options)
 
     def all_gather_single(self, output: torch.Tensor, source: torch.Tensor, opts: Any = None) -> Any:
         """Every member gets the tensors of all, which are of one length, one after the other."""
@@ -181,13 +174,13 @@ class ProcessGroupTributary(NamedGroup):
     ) -> Any:
         """Does `allgather` for each input."""
         return self._all(
-            self.allgather([[outputs[buffer] for outputs in output_lists]], [tensor], opts) for buffer, tensor in enumerate(inputs)
+            self.allgather([[outputs[number] for outputs in output_lists]], [tensor], opts) for number, tensor in enumerate(inputs)
         )
 
     def barrier(self, opts: Any = None) -> Any:
         """Is done when every member has come."""
         request = self._post(lib.trib_barrier_nb, held=None)
-        return self._begun("barrier", None, [request], None, [], _options(opts, c10d.BarrierOptions))
+        return self._begun("barrier", None, request, None, [], _options(opts, c10d.BarrierOptions))
 
     # What the tree has no operation for
 
@@ -249,7 +242,6 @@ class ProcessGroupTributary(NamedGroup):
 
     supports_splitting = True
     supports_coalescing = False
-    supports_time_estimate = False
     _supports_time_estimate = False
 
     def set_timeout(self, timeout: timedelta) -> None:
@@ -309,7 +301,7 @@ class ProcessGroupTributary(NamedGroup):
         self,
         call: str,
         tensor: torch.Tensor | None,
-        requests: Sequence[Request[Any]],
+        request: Request[Any],
         finish: Callable[[], None] | None,
         results: list[torch.Tensor],
         options: Any,
@@ -318,7 +310,7 @@ class ProcessGroupTributary(NamedGroup):
         dtype, shape = (None, None) if tensor is None else (tensor.dtype, tensor.shape)
         given = options.timeout.total_seconds()
         work = Work(
-            requests,
+            request,
             finish,
             results,
             given if given > 0 else self._seconds,
@@ -348,7 +340,7 @@ class ProcessGroupTributary(NamedGroup):
         return finish
 
     def _reduce_scattered(
-        self, flat: torch.Tensor, buffer: torch.Tensor, output: torch.Tensor, results: list[torch.Tensor], how: Any, options: Any
+        self, flat: torch.Tensor, buffer: torch.Tensor, output: torch.Tensor, how: Any, options: Any
     ) -> Work:
         if how.factor is not None:
             flat.mul_(how.factor)
@@ -357,16 +349,13 @@ class ProcessGroupTributary(NamedGroup):
         request = self._post(lib.trib_reduce_scatter_nb, *addresses, count, how.dtype.code, how.code, held=(flat, buffer))
         part = buffer if buffer is output else buffer.view(-1)[: output.numel()].view(output.shape)
         finish = self._finisher(part, output, how.averages)
-        return self._begun("reduce_scatter", output, [request], finish, results, options)
+        return self._begun("reduce_scatter", output, request, finish, [output], options)
 
     def _gathered(
         self, give: torch.Tensor, flat: torch.Tensor, finish: Callable[[], None] | None, results: list[torch.Tensor], options: Any
     ) -> Work:
-        vector: Vector = vector_of(give)
-        request = self._post(
-            lib.trib_allgather_nb, vector.address, flat.data_ptr(), vector.nbytes, held=(give, flat)
-        )
-        return self._begun("all_gather", give, [request], finish, results, options)
+        request = self._post(lib.trib_allgather_nb, give.data_ptr(), flat.data_ptr(), give.nbytes, held=(give, flat))
+        return self._begun("all_gather", give, request, finish, results, options)
 
     def _all(self, works: Any) -> Any:
         """One work of several."""
@@ -387,9 +376,14 @@ class ProcessGroupTributary(NamedGroup):
             raise ValueError(f"root {root} does not exist in a group of {self._group.size}")
         return root
 
-    def _check_count(self, tensors: Sequence[torch.Tensor], call: str, what: str) -> None:
-        if len(tensors) != self._group.size:
-            raise ValueError(f"{call} takes an {what} for each of {self._group.size} ranks, not {len(tensors)}")
+    def _parts(self, lists: Sequence[Sequence[torch.Tensor]], own: torch.Tensor, call: str) -> list[torch.Tensor]:
+        """The tensors of all members, of which `own` is what this rank has on the other side."""
+        (parts,) = lists
+        if len(parts) != self._group.size:
+            raise ValueError(f"{call} takes a tensor for each of {self._group.size} ranks, not {len(parts)}")
+        if any(part.dtype != own.dtype for part in parts) or parts[self._group.rank].numel() != own.numel():
+            raise ValueError(f"{call} takes tensors of one type, and this rank's one of the same length on both sides")
+        return list(parts)
 
 
 def create(options: Any, _: Any) -> ProcessGroupTributary:

@@ -9,11 +9,6 @@ from collections.abc import Sequence
 
 import torch
 
-from tributary.buffers import Vector
-from tributary.datatypes import DATATYPES, DataType
-
-BYTES = DATATYPES["uint8"]
-
 
 def is_vector(tensor: torch.Tensor) -> bool:
     """Whether the tensor is contiguous memory of the host."""
@@ -28,11 +23,6 @@ def staged(tensor: torch.Tensor) -> torch.Tensor:
 def room(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor, or memory for what is to be copied to it."""
     return tensor if is_vector(tensor) else torch.empty(tensor.shape, dtype=tensor.dtype)
-
-
-def vector_of(tensor: torch.Tensor, dtype: DataType = BYTES) -> Vector:
-    """The memory of a tensor that is a vector."""
-    return Vector(tensor.data_ptr(), tensor.numel() * tensor.element_size(), dtype, False, tensor)
 
 
 def joined(tensors: Sequence[torch.Tensor], block: int) -> torch.Tensor:

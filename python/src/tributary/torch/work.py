@@ -3,7 +3,6 @@
 
 import queue
 import threading
-import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -20,15 +19,15 @@ NO_TIMEOUT = timedelta(0)
 
 
 class Work(dist.Work):
-    """An operation under way: requests of the tree, and what is to be done with their results.
+    """An operation under way: a request of the tree, and what is to be done with its result.
 
-    Whoever first finds the requests done, a thread that waits or one that asks, finishes the work:
+    Whoever first finds the request done, a thread that waits or one that asks, finishes the work:
     it copies back, divides and fulfils the future.
     """
 
     def __init__(
         self,
-        requests: Sequence[Request[Any]],
+        request: Request[Any],
         finish: Callable[[], None] | None,
         results: list[torch.Tensor],
         timeout: float | None,
@@ -36,7 +35,7 @@ class Work(dist.Work):
         completer: "Completer",
     ) -> None:
         super().__init__()
-        self._requests = requests
+        self._request = request
         self._finish = finish
         self._results = results
         self._timeout = timeout
@@ -67,7 +66,7 @@ class Work(dist.Work):
 
     def is_completed(self) -> bool:
         """Whether the operation is over, well or not."""
-        if not self.over and all(request.done() for request in self._requests):
+        if not self.over and self._request.done():
             self._settle()
         return self.over
 
@@ -97,24 +96,20 @@ class Work(dist.Work):
             return self._future
 
     def _await(self, timeout: float | None) -> None:
-        deadline = None if timeout is None else time.monotonic() + timeout
-        for request in self._requests:
-            try:
-                request.wait(None if deadline is None else max(deadline - time.monotonic(), 0))
-            except Error:
-                if not request.done():
-                    raise
-                break
+        try:
+            self._request.wait(timeout)
+        except Error:
+            if not self._request.done():
+                raise
         self._settle()
 
     def _settle(self) -> None:
-        """The requests are done."""
+        """The request is done."""
         with self._lock:
             if self.over:
                 return
             try:
-                for request in self._requests:
-                    request.wait()
+                self._request.wait()
                 if self._finish is not None:
                     self._finish()
                 self._record.end()
