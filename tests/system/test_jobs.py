@@ -39,11 +39,19 @@ class Jobs(unittest.TestCase):
             def everything():
                 return {name: held(pid) for name, pid in fabric.processes().items()}
 
+            def fewest():
+                """A node opens a file of /proc every half second: one look alone may count it."""
+                looks = []
+                for _ in range(5):
+                    looks.append(everything())
+                    time.sleep(0.02)
+                return {name: tuple(map(min, zip(*(look[name] for look in looks)))) for name in looks[0]}
+
             def is_quiet(before):
                 now = everything()
                 return not fabric.status()["jobs"] and all(now[name][1:] == before[name][1:] for name in before)
 
-            fresh = everything()
+            fresh = fewest()
             found = outcome(start(fabric.manager, "--jobs", "500", "--at-once", "64"))
             wait_until(lambda: is_quiet(fresh), 30, "the first half is gone")
             half = everything()
