@@ -103,7 +103,7 @@ def trained(model, optimizer, parameters, said=None, first=0, pause=0.0):
 
 
 def sgd(model):
-    return torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
+    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
 
 def adam(model):
@@ -161,7 +161,7 @@ def ddp_no_sync(folder):
 def zero(folder):
     torch.manual_seed(1)
     model = DistributedDataParallel(Convolutional())
-    optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, lr=0.2, momentum=0.9)
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, lr=0.1, momentum=0.9)
     return trained(model, optimizer, lambda: list(model.module.parameters()))
 
 
