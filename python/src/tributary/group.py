@@ -8,7 +8,7 @@ from tributary._native import IN_PLACE, lib
 from tributary.buffers import vector
 from tributary.datatypes import operator
 from tributary.errors import InvalidError, MismatchError, check, failure
-from tributary.request import Request
+from tributary.request import SLICE_MS, Request
 
 if TYPE_CHECKING:
     from tributary.context import Context
@@ -151,6 +151,26 @@ class Group:
         if self._context._orphans:
             self._context._reap()
         return Request(self._context, handle, held, value)
+
+    def _run(self, call: Any, *arguments: Any, held: object, timeout: float | None) -> None:
+        """Does an operation. Raises as a request's `wait` does; after a `TimeoutError` it goes on."""
+        handle = ctypes.c_void_p()
+        status = call(self._handle or self._live(), *arguments, handle)
+        if status:
+            raise failure(status)
+        if self._context._orphans:
+            self._context._reap()
+        # Most operations end here, and a request would cost more than they do.
+        try:
+            status = lib.trib_wait(handle, SLICE_MS if timeout is None else min(int(timeout * 1000), SLICE_MS))
+        except BaseException:
+            # Interrupted: the context holds the vectors of a request that is dropped.
+            Request(self._context, handle, held, None)
+            raise
+        if status:
+            Request(self._context, handle, held, None).wait(timeout)
+        else:
+            lib.trib_request_free(handle)
 
     def _live(self) -> ctypes.c_void_p:
         if not self._handle:

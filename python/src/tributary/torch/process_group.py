@@ -10,7 +10,7 @@ it is here under both names.
 import collections
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -25,11 +25,26 @@ from tributary.torch import jobs
 from tributary.torch.naming import NAME, NamedGroup
 from tributary.torch.others import GlooGroup
 from tributary.torch.staging import joined, room, split, staged
-from tributary.torch.recorder import note
+from tributary.torch.recorder import Record, note
 from tributary.torch.reduction import average, reduction
-from tributary.torch.work import Completer, Work, Works
+from tributary.torch.work import Completer, Over, Work, Works
 
 Tensors = torch.Tensor | Sequence[torch.Tensor]
+_REDUCTIONS = (dist.ReduceOp, dist.ReduceOp.RedOpType)
+
+
+class Call(NamedTuple):
+    """What is asked for, besides what the library is told."""
+
+    name: str
+    #: What the record shows, if it has a shape.
+    tensor: torch.Tensor | None
+    #: What is to be done with the result.
+    finish: Callable[[], None] | None
+    results: list[torch.Tensor]
+    options: Any
+    #: What the library reads and writes meanwhile.
+    held: object
 
 
 class ProcessGroupTributary(NamedGroup):
@@ -69,9 +84,9 @@ class ProcessGroupTributary(NamedGroup):
             buffer.detach().mul_(how.factor)
         address = buffer.data_ptr()
         count = buffer.numel() * how.dtype.values
-        request = self._post(lib.trib_allreduce_nb, IN_PLACE, address, count, how.dtype.code, how.code, held=buffer)
         finish = self._finisher(buffer, tensor, how.averages)
-        return self._begun("allreduce", tensor, request, finish, [tensor], options)
+        call = Call("allreduce", tensor, finish, [tensor], options, held=buffer)
+        return self._do(call, lib.trib_allreduce_nb, IN_PLACE, address, count, how.dtype.code, how.code)
 
     def allreduce_coalesced(self, tensors: Sequence[torch.Tensor], opts: Any = None) -> Any:
         """Reduces each of the tensors in place on every member."""
@@ -91,9 +106,9 @@ class ProcessGroupTributary(NamedGroup):
             buffer = buffer.detach() * how.factor if buffer is tensor and not gets else buffer.detach().mul_(how.factor)
         address, count = buffer.data_ptr(), buffer.numel() * how.dtype.values
         addresses = (IN_PLACE, address) if gets else (address, None)
-        request = self._post(lib.trib_reduce_nb, *addresses, count, how.dtype.code, how.code, root, held=buffer)
         finish = self._finisher(buffer, tensor, how.averages) if gets else None
-        return self._begun("reduce", tensor, request, finish, [tensor], options)
+        call = Call("reduce", tensor, finish, [tensor], options, held=buffer)
+        return self._do(call, lib.trib_reduce_nb, *addresses, count, how.dtype.code, how.code, root)
 
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Sequence[torch.Tensor]], opts: Any = None) -> Any:
         """Reduces one tensor for each member; each gets its own one. They may differ in length."""
@@ -136,9 +151,9 @@ class ProcessGroupTributary(NamedGroup):
         root = self._root(options.rootRank)
         gives = self._group.rank == root
         buffer = staged(tensor) if gives else room(tensor)
-        request = self._post(lib.trib_bcast_nb, buffer.data_ptr(), buffer.nbytes, root, held=buffer)
         finish = None if gives else self._finisher(buffer, tensor, False)
-        return self._begun("broadcast", tensor, request, finish, [tensor], options)
+        call = Call("broadcast", tensor, finish, [tensor], options, held=buffer)
+        return self._do(call, lib.trib_bcast_nb, buffer.data_ptr(), buffer.nbytes, root)
 
     def allgather(self, outputs: Sequence[Sequence[torch.Tensor]], inputs: Tensors, opts: Any = None) -> Any:
         """Every member gets the tensors of all. They may differ in length: each output says how
@@ -179,8 +194,8 @@ class ProcessGroupTributary(NamedGroup):
 
     def barrier(self, opts: Any = None) -> Any:
         """Is done when every member has come."""
-        request = self._post(lib.trib_barrier_nb, held=None)
-        return self._begun("barrier", None, request, None, [], _options(opts, c10d.BarrierOptions))
+        call = Call("barrier", None, None, [], _options(opts, c10d.BarrierOptions), held=None)
+        return self._do(call, lib.trib_barrier_nb)
 
     # What the tree has no operation for
 
@@ -291,32 +306,27 @@ class ProcessGroupTributary(NamedGroup):
 
     # Helpers
 
-    def _post(self, call: Callable[..., int], *arguments: Any, held: object) -> Request[Any]:
+    def _do(self, call: Call, function: Callable[..., int], *arguments: Any) -> Any:
+        """Does what a program waits for at once; begins what it does not."""
+        self.counts["tree." + call.name] += 1
+        record = note(self._name, call.name, call.tensor)
+        given = call.options.timeout.total_seconds()
+        seconds = given if given > 0 else self._seconds
         try:
-            return self._group._post(call, *arguments, held=held, value=None)
+            # Torch 2.6 does not say, and waits afterwards.
+            if getattr(call.options, "asyncOp", True) or self._coalesced is not None:
+                return self._begun(call, self._group._post(function, *arguments, held=call.held, value=None), seconds, record)
+            self._group._run(function, *arguments, held=call.held, timeout=seconds)
         except Error as failure:
+            record.fail(failure)
             raise dist.DistBackendError(str(failure)) from failure
+        if call.finish is not None:
+            call.finish()
+        record.end()
+        return Over(call.results)
 
-    def _begun(
-        self,
-        call: str,
-        tensor: torch.Tensor | None,
-        request: Request[Any],
-        finish: Callable[[], None] | None,
-        results: list[torch.Tensor],
-        options: Any,
-    ) -> Work:
-        self.counts["tree." + call] += 1
-        dtype, shape = (None, None) if tensor is None else (tensor.dtype, tensor.shape)
-        given = options.timeout.total_seconds()
-        work = Work(
-            request,
-            finish,
-            results,
-            given if given > 0 else self._seconds,
-            note(self._name, call, dtype, shape),
-            self._completer,
-        )
+    def _begun(self, call: Call, request: Request[Any], seconds: float, record: Record) -> Work:
+        work = Work(request, call.finish, call.results, seconds, record, self._completer)
         while self._under_way and self._under_way[0].over:
             self._under_way.popleft()
         self._under_way.append(work)
@@ -346,16 +356,16 @@ class ProcessGroupTributary(NamedGroup):
             flat.mul_(how.factor)
         count = buffer.numel() * how.dtype.values
         addresses = (flat.data_ptr(), buffer.data_ptr())
-        request = self._post(lib.trib_reduce_scatter_nb, *addresses, count, how.dtype.code, how.code, held=(flat, buffer))
         part = buffer if buffer is output else buffer.view(-1)[: output.numel()].view(output.shape)
         finish = self._finisher(part, output, how.averages)
-        return self._begun("reduce_scatter", output, request, finish, [output], options)
+        call = Call("reduce_scatter", output, finish, [output], options, held=(flat, buffer))
+        return self._do(call, lib.trib_reduce_scatter_nb, *addresses, count, how.dtype.code, how.code)
 
     def _gathered(
         self, give: torch.Tensor, flat: torch.Tensor, finish: Callable[[], None] | None, results: list[torch.Tensor], options: Any
     ) -> Work:
-        request = self._post(lib.trib_allgather_nb, give.data_ptr(), flat.data_ptr(), give.nbytes, held=(give, flat))
-        return self._begun("all_gather", give, request, finish, results, options)
+        call = Call("all_gather", give, finish, results, options, held=(give, flat))
+        return self._do(call, lib.trib_allgather_nb, give.data_ptr(), flat.data_ptr(), give.nbytes)
 
     def _all(self, works: Any) -> Any:
         """One work of several."""
@@ -415,9 +425,11 @@ def _one(tensors: Tensors) -> torch.Tensor:
 
 def _options(given: Any, kind: Any) -> Any:
     """A call's options; some are called with an operator or a root alone."""
+    if isinstance(given, kind):
+        return given
     if given is None:
         return kind()
-    if isinstance(given, dist.ReduceOp | dist.ReduceOp.RedOpType):
+    if isinstance(given, _REDUCTIONS):
         options = kind()
         options.reduceOp = given
         return options

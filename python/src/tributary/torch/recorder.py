@@ -53,8 +53,9 @@ _records: collections.deque[Record] = collections.deque(maxlen=int(os.environ.ge
 _numbers = itertools.count()
 
 
-def note(group: str, call: str, dtype: Any, shape: Any) -> Record:
-    """Begins the record of an operation."""
+def note(group: str, call: str, tensor: Any) -> Record:
+    """Begins the record of an operation, on a tensor if it has one."""
+    dtype, shape = (None, None) if tensor is None else (tensor.dtype, tensor.shape)
     record = Record(next(_numbers), group, call, dtype, shape)
     _records.append(record)
     return record

@@ -12,7 +12,7 @@ import torch
 
 def is_vector(tensor: torch.Tensor) -> bool:
     """Whether the tensor is contiguous memory of the host."""
-    return tensor.is_contiguous() and tensor.device.type == "cpu"
+    return tensor.is_cpu and tensor.is_contiguous()
 
 
 def staged(tensor: torch.Tensor) -> torch.Tensor:
