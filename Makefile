@@ -25,7 +25,7 @@ MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v
 # library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo test conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch wheel bench build lint install strip-installed deb package-test dependencies
+.PHONY: help demo test conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch bench-torch wheel bench build lint install strip-installed deb package-test dependencies
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 25
@@ -79,6 +79,10 @@ test-apps-lab: build ## the same on eight hosts of a laboratory, in pairs with p
 test-torch: build ## the backend for PyTorch: collectives, training, failures; the first time torch is downloaded (TORCH=collectives/4)
 	@scripts/install-dependencies --torch
 	tests/torch/run $(TORCH)
+
+bench-torch: build ## PyTorch with Tributary, Gloo and MPI in a laboratory: collectives and training, half an hour (BENCH='8x1 training', BENCH=--table)
+	@scripts/install-dependencies --torch
+	bench/torch/run $(BENCH)
 
 wheel: build ## the package for Python, one wheel for Python 3.11 and later and torch 2.6 and later, in target/wheel
 	python3 -m pip wheel --quiet --no-deps --wheel-dir target/wheel ./python

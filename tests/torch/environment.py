@@ -15,6 +15,7 @@ NEWEST, OLDEST = "2.15.0", "2.6.0"
 #: What the models of the tests need beside it, pinned to what was there with that torch.
 BESIDE = ["numpy==2.4.6", "scikit-learn==1.9.1"]
 CACHE = pathlib.Path(os.environ.get("TRIB_TORCH_CACHE") or pathlib.Path.home() / ".cache" / "tributary")
+PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "python"
 #: What a version takes, in gigabytes: to download, and on disk.
 DOWNLOAD_GB, DISK_GB = 2.9, 5.5
 
@@ -41,3 +42,17 @@ def make(version, folder):
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "10"]
     subprocess.run([*pip, "--no-cache-dir", f"torch=={version}", *BESIDE], check=True)
+
+
+def installed(python, folder):
+    """The package as a user has it: a wheel, installed."""
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", folder, PACKAGE], check=True)
+    (wheel,) = folder.glob("*.whl")
+    subprocess.run([*pip, "install", "--no-deps", "--target", folder / "package", wheel], check=True)
+    return folder / "package"
+
+
+def add(python, packages):
+    """What else a program needs in an environment; quick if it is there."""
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "10", *packages], check=True)

@@ -1,0 +1,114 @@
+"""Tables and plots of what bench/torch/run has measured: figures.py KEPT PLOTS.
+
+Tables go to standard output, for docs/pytorch.md; torch-collectives.svg and torch-training.svg go
+to the folder PLOTS.
+"""
+
+import json
+import pathlib
+import statistics
+import sys
+
+import matplotlib
+
+matplotlib.use("svg")
+# The same figures give the same file.
+matplotlib.rcParams["svg.hashsalt"] = "tributary"
+from matplotlib import pyplot  # noqa: E402
+
+COLOURS = {"gloo": "tab:orange", "mpi": "tab:green", "tributary": "tab:blue"}
+TITLES = {"8x1": "8 hosts", "4x2": "4 hosts, 2 ranks each"}
+
+
+def main():
+    kept, plots = map(pathlib.Path, sys.argv[1:])
+    read = lambda part: {layout: found for layout in TITLES if (found := of_file(kept / layout / f"{part}.json", part))}  # noqa: E731
+    collectives, training = read("collectives"), read("training")
+    for layout, cells in collectives.items():
+        table_of_collectives(layout, cells)
+    for layout, models in training.items():
+        table_of_training(layout, models)
+    if collectives:
+        plot_collectives(collectives, plots / "torch-collectives.svg")
+    if training:
+        plot_training(training, plots / "torch-training.svg")
+
+
+def of_file(path, part):
+    return json.loads(path.read_text())[part] if path.exists() else None
+
+
+def ratios(cell, other):
+    """The other's time over Tributary's, round by round."""
+    return [theirs / ours for theirs, ours in zip(cell["seconds"][other], cell["seconds"]["tributary"])]
+
+
+def spread(values):
+    return f"{statistics.median(values):.2f} ({min(values):.2f}-{max(values):.2f})"
+
+
+def table_of_collectives(layout, cells):
+    print(f"\n{TITLES[layout]}: times as fast as\n\n| collective | bytes | us | Gloo | MPI |\n| --- | ---: | ---: | ---: | ---: |")
+    for cell in cells:
+        own = statistics.median(cell["seconds"]["tributary"]) * 1e6
+        print(f"| {cell['collective']} | {cell['bytes']} | {own:.0f} | {spread(ratios(cell, 'gloo'))} | {spread(ratios(cell, 'mpi'))} |")
+
+
+def predicted(alone, backend, samples):
+    """Samples a second if computing and reducing hid each other but for what is longer."""
+    return samples / max(alone["computing"], alone["reducing"][backend])
+
+
+def table_of_training(layout, models):
+    print(f"\n{TITLES[layout]}\n\n| model | backend | samples/s | of Gloo's | of the prediction | MB sent by a host for a step | accuracy |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    for model in models:
+        rounds = model["rounds"]
+        for backend in model["alone"]["reducing"]:
+            of = lambda name, which=backend: [each[which][name] for each in rounds]  # noqa: E731
+            rates = of("samples_per_second")
+            share = [own / gloo for own, gloo in zip(rates, of("samples_per_second", "gloo"))]
+            hoped = predicted(model["alone"], backend, 128)
+            print(
+                f"| {model['model']} | {backend} | {spread(rates)} | {spread(share)} | {statistics.median(rates) / hoped:.2f} "
+                f"| {statistics.median(of('sent_bytes_per_step')) / 1e6:.2f} | {statistics.median(of('accuracy')):.3f} |"
+            )
+
+
+def plot_collectives(found, path):
+    names = list(dict.fromkeys(cell["collective"] for cells in found.values() for cell in cells if cell["bytes"]))
+    figure, axes = pyplot.subplots(len(found), len(names), figsize=(3 * len(names), 3 * len(found)), squeeze=False, sharex=True)
+    for row, (layout, cells) in zip(axes, found.items()):
+        for axis, name in zip(row, names):
+            own = [cell for cell in cells if cell["collective"] == name]
+            for backend, colour in COLOURS.items():
+                times = [statistics.median(cell["seconds"][backend]) * 1e3 for cell in own]
+                axis.plot([cell["bytes"] for cell in own], times, marker="o", label=backend, color=colour)
+            axis.set(xscale="log", yscale="log", title=f"{name}, {TITLES[layout]}", xlabel="bytes", ylabel="ms")
+            axis.title.set_fontsize(9)
+    axes[0][0].legend()
+    save(figure, path)
+
+
+def plot_training(found, path):
+    figure, axes = pyplot.subplots(1, len(found), figsize=(6 * len(found), 4), squeeze=False)
+    for axis, (layout, models) in zip(axes[0], found.items()):
+        for place, model in enumerate(models):
+            for side, backend in enumerate(model["alone"]["reducing"]):
+                rates = [each[backend]["samples_per_second"] for each in model["rounds"]]
+                middle = statistics.median(rates)
+                axis.bar(place + (side - 1) * 0.27, middle, 0.25, color=COLOURS[backend], label=backend if place == 0 else None,
+                         yerr=[[middle - min(rates)], [max(rates) - middle]])
+        axis.set_xticks(range(len(models)), [model["model"].replace(", ", "\n") for model in models])
+        axis.set(title=f"{TITLES[layout]}, 200 Mbit/s", ylabel="samples a second")
+        axis.legend()
+    save(figure, path)
+
+
+def save(figure, path):
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()
