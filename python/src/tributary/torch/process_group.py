@@ -351,7 +351,7 @@ class ProcessGroupTributary(NamedGroup):
 
     def _reduce_scattered(
         self, flat: torch.Tensor, buffer: torch.Tensor, output: torch.Tensor, how: Any, options: Any
-    ) -> Work:
+    ) -> Any:
         if how.factor is not None:
             flat.mul_(how.factor)
         count = buffer.numel() * how.dtype.values
@@ -363,7 +363,7 @@ class ProcessGroupTributary(NamedGroup):
 
     def _gathered(
         self, give: torch.Tensor, flat: torch.Tensor, finish: Callable[[], None] | None, results: list[torch.Tensor], options: Any
-    ) -> Work:
+    ) -> Any:
         call = Call("all_gather", give, finish, results, options, held=(give, flat))
         return self._do(call, lib.trib_allgather_nb, give.data_ptr(), flat.data_ptr(), give.nbytes)
 
