@@ -24,6 +24,7 @@ typedef struct MPI_ABI_Datatype *MPI_Datatype;
 typedef struct MPI_ABI_Group *MPI_Group;
 typedef struct MPI_ABI_Info *MPI_Info;
 typedef struct MPI_ABI_Op *MPI_Op;
+typedef struct MPI_ABI_Request *MPI_Request;
 
 typedef struct {
     int MPI_SOURCE;
@@ -154,10 +155,15 @@ int PMPI_Gather(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, int,
 int PMPI_Graph_create(MPI_Comm, int, const int *, const int *, int, MPI_Comm *);
 int PMPI_Group_free(MPI_Group *);
 int PMPI_Group_translate_ranks(MPI_Group, int, const int *, MPI_Group, int *);
+int PMPI_Iallreduce(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request *);
+int PMPI_Ibarrier(MPI_Comm, MPI_Request *);
+int PMPI_Ibcast(void *, int, MPI_Datatype, int, MPI_Comm, MPI_Request *);
+int PMPI_Igather(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, int, MPI_Comm, MPI_Request *);
 int PMPI_Init(int *, char ***);
 int PMPI_Init_thread(int *, char ***, int, int *);
 int PMPI_Intercomm_merge(MPI_Comm, int, MPI_Comm *);
 int PMPI_Iprobe(int, int, MPI_Comm, int *, MPI_Status *);
+int PMPI_Ireduce(const void *, void *, int, MPI_Datatype, MPI_Op, int, MPI_Comm, MPI_Request *);
 int PMPI_Pack(const void *, int, MPI_Datatype, void *, int, int *, MPI_Comm);
 int PMPI_Reduce(const void *, void *, int, MPI_Datatype, MPI_Op, int, MPI_Comm);
 int PMPI_Reduce_local(const void *, void *, int, MPI_Datatype, MPI_Op);
@@ -165,6 +171,7 @@ int PMPI_Reduce_scatter(const void *, void *, const int *, MPI_Datatype, MPI_Op,
 int PMPI_Reduce_scatter_block(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
 int PMPI_Scan(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
 int PMPI_Scatter(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, int, MPI_Comm);
+int PMPI_Test(MPI_Request *, int *, MPI_Status *);
 int PMPI_Type_commit(MPI_Datatype *);
 int PMPI_Type_create_hindexed(int, const int *, const MPI_Aint *, MPI_Datatype, MPI_Datatype *);
 int PMPI_Sendrecv(const void *, int, MPI_Datatype, int, int, void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);

@@ -2,6 +2,7 @@
 #include "runtime.h"
 
 #include "module.h"
+#include "rest.h"
 
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/group/group.h"
@@ -11,9 +12,31 @@
 
 #include <stdlib.h>
 
-/* Calls the function that Open MPI has for MPI_COMM_WORLD without us. */
+/* Calls the function that Open MPI has for MPI_COMM_WORLD without us, and rests while it waits.
+ * Returns whether it worked. */
 #define IN_WORLD(name, ...) \
-    (module_of_world->previous.coll_##name(__VA_ARGS__, module_of_world->previous.coll_##name##_module) == OMPI_SUCCESS)
+    ({ \
+        bool rests = begin_to_rest(); \
+        int status = module_of_world->previous.coll_##name(__VA_ARGS__, module_of_world->previous.coll_##name##_module); \
+        if (rests) \
+            opal_progress_unregister(rest_once); \
+        status == OMPI_SUCCESS; \
+    })
+
+static struct rest rest;
+
+/* Open MPI calls this each time it has looked for messages. */
+static int rest_once(void)
+{
+    rest_pause(&rest);
+    return 0;
+}
+
+static bool begin_to_rest(void)
+{
+    rest = rest_begin();
+    return opal_progress_register(rest_once) == OPAL_SUCCESS;
+}
 
 int runtime_rank(MPI_Comm comm)
 {

@@ -3,6 +3,7 @@
 
 #include "job.h"
 #include "pmpi.h"
+#include "rest.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -43,32 +44,52 @@ void runtime_ranks_in(MPI_Comm world, MPI_Comm comm, int first, int count, int r
     PMPI_Group_free(&world_group);
 }
 
+/* Rests until a collective is done that was begun with this result. Returns whether it worked. */
+static bool await(int result, MPI_Request *request)
+{
+    struct rest rest = rest_begin();
+    int done = 0;
+
+    while (result == MPI_SUCCESS && (result = PMPI_Test(request, &done, MPI_STATUS_IGNORE)) == MPI_SUCCESS && !done)
+        rest_pause(&rest);
+    return result == MPI_SUCCESS;
+}
+
 bool runtime_gather(MPI_Comm comm, const void *own, void *all, int bytes)
 {
-    return PMPI_Gather(own, bytes, MPI_BYTE, all, bytes, MPI_BYTE, 0, comm) == MPI_SUCCESS;
+    MPI_Request request;
+
+    return await(PMPI_Igather(own, bytes, MPI_BYTE, all, bytes, MPI_BYTE, 0, comm, &request), &request);
 }
 
 bool runtime_bcast(MPI_Comm comm, void *buffer, int bytes, int root)
 {
-    return PMPI_Bcast(buffer, bytes, MPI_BYTE, root, comm) == MPI_SUCCESS;
+    MPI_Request request;
+
+    return await(PMPI_Ibcast(buffer, bytes, MPI_BYTE, root, comm, &request), &request);
 }
 
 bool runtime_sum(MPI_Comm comm, const uint64_t *own, uint64_t *all, int count)
 {
-    return PMPI_Reduce(own, all, count, MPI_UINT64_T, MPI_SUM, 0, comm) == MPI_SUCCESS;
+    MPI_Request request;
+
+    return await(PMPI_Ireduce(own, all, count, MPI_UINT64_T, MPI_SUM, 0, comm, &request), &request);
 }
 
 int runtime_least(MPI_Comm comm, int own)
 {
+    MPI_Request request;
     int least = own;
 
-    PMPI_Allreduce(&own, &least, 1, MPI_INT, MPI_MIN, comm);
+    await(PMPI_Iallreduce(&own, &least, 1, MPI_INT, MPI_MIN, comm, &request), &request);
     return least;
 }
 
 void runtime_barrier(MPI_Comm comm)
 {
-    PMPI_Barrier(comm);
+    MPI_Request request;
+
+    await(PMPI_Ibarrier(comm, &request), &request);
 }
 
 /* Looking for a message makes the MPI progress, and nobody sends any on this communicator. */

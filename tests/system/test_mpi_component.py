@@ -4,23 +4,38 @@ and persistent collectives."""
 import json
 import os
 import pathlib
+import re
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 import test_mpi
-from harness import BUILD, ROOT, TRIB, Fabric
+from harness import BUILD, ROOT, TRIB, Fabric, send, wait_until
 from test_mpi import COMPONENT, PROGRAMS, Mpi
 from test_mpi_libraries import TAKEN
 
 tearDownModule = test_mpi.tearDownModule
+
+#: How long the manager is stopped, seconds: less than a caller gives it to prove who it is.
+STOPPED = 3
+#: A state of TCP, as Linux numbers them.
+ESTABLISHED = "01"
 
 
 def setUpModule():
     if not (COMPONENT / "mca_coll_tributary.so").exists():
         raise unittest.SkipTest("no Open MPI 4.1 with its inner headers is here, so there is no component")
     test_mpi.setUpModule()
+
+
+def connections(fabric):
+    """How many connections to the manager are open on this machine."""
+    port = f":{int(re.search(r':([0-9]+)', fabric.manager)[1]):04X}"
+    rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(row[2].endswith(port) and row[3] == ESTABLISHED for row in rows)
 
 
 class Component(test_mpi.Programs):
@@ -77,6 +92,24 @@ class Component(test_mpi.Programs):
                 _, _, report = self.good(Mpi(fabric, 4, PROGRAMS / "exchanges", "6", env={"TRIB_MPI": "report"}, through=through), 60)
                 for name in ("Gather", "Scatter", "Alltoall", "Allgatherv", "Reduce_scatter", "Scan", "Exscan"):
                     self.assertEqual(set(report["collectives"][f"MPI_{name}"]["mpi"]), {"dry_run"}, name)
+
+    def test_ranks_that_wait_for_others_to_join_leave_the_processors_to_them(self):
+        """A manager that is stopped keeps them waiting."""
+        for through in ("component", "preload"):
+            with self.subTest(through), Fabric() as fabric:
+                manager = fabric.processes()["manager"]
+                send(manager, signal.SIGSTOP)
+                before = connections(fabric)
+                mpi = Mpi(fabric, 2, PROGRAMS / "joining", through=through)
+                wait_until(lambda: connections(fabric) > before, 60, "rank 0 asks the manager")
+                time.sleep(STOPPED)
+                send(manager, signal.SIGCONT)
+                out, _, _ = self.good(mpi, 60)
+                ranks = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+                self.assertEqual(len(ranks), 2, out)
+                for rank in ranks:
+                    self.assertGreaterEqual(rank["seconds"], STOPPED)
+                    self.assertLess(rank["processor"], rank["seconds"] / 8, ranks)
 
     def test_requests_in_any_order(self):
         with Fabric() as fabric:
