@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::host_based::steps_of;
 use super::{Candidate, Model, Ranks, Way};
 use crate::graph::Graph;
 use crate::trees::Tree;
@@ -101,10 +102,12 @@ impl TreeCost {
     }
 }
 
-/// What a host's node adds to the way of a short vector, up and down: two hops, and a message in
-/// and one out for each of its ranks.
+/// What a host's ranks and node add to the way of a short vector, up and down. The ranks meet in
+/// memory, which takes the steps that hosts' own ways with leaders take there, and one of them is
+/// one step more away from the node, for which it is a message in and one out.
 fn at_host(each: u32, model: &Model) -> f64 {
-    2.0 * (model.hop + model.message * f64::from(each))
+    let steps = f64::from(steps_of(each as usize) + 1);
+    2.0 * (steps * model.local_step + model.message)
 }
 
 /// Seconds per byte at the node of a host with `each` ranks. It has one worker, in one of them.
