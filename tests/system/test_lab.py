@@ -11,7 +11,7 @@ import time
 import unittest
 
 from carried import ONCE, least_carried
-from harness import PYTHON, TRIB, RanksOnHosts, wait_until
+from harness import HERE, PYTHON, TRIB, Ranks, RanksOnHosts, wait_until
 from test_random_collectives import expected
 
 
@@ -183,6 +183,56 @@ print(ctypes.CDLL(None).shmget(0x7472, 4096, int(sys.argv[1], 8)) >= 0)
             self.assertTrue(segment("h1", create))
             self.assertTrue(segment("h1", "600"), "another process of the same host")
             self.assertFalse(segment("h0", "600"))
+
+    def test_processes_of_a_host_are_in_reach_of_that_host_alone(self):
+        reach = [PYTHON, str(HERE / "reach.py")]
+        with Lab("--hosts", "2", "--leaf-ports", "2") as lab:
+            command = [TRIB, "lab", "exec", "--name", lab.name, "h1", "--", *reach, "hold"]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holds:
+                where = holds.stdout.readline().split()
+                ways = {place: lab.run("exec", place, "--", *reach, "look", *where).stdout.split() for place in ("h1", "h0", "leaf0")}
+                holds.stdin.close()
+        self.assertEqual(ways, {"h1": ["memory", "file", "process"], "h0": [], "leaf0": []})
+
+    def test_ranks_of_two_hosts_share_no_memory_even_if_they_say_that_they_are_on_one(self):
+        count, turns = 100_000, 10
+        argument = {"counts": [count], "iterations": turns}
+        on_a_host = ["sh", "-c", 'exec "$0" lab exec h$TRIB_RANK -- env TRIB_HOST=h0 "$@"', str(TRIB)]
+        with Lab("--hosts", "2", "--leaf-ports", "2", "--rate", "2gbit") as lab:
+            before = lab.counters()
+            with Ranks(None, 2, "loop_worker", "loop", argument, through=on_a_host, env={"TRIB_LAB": lab.name}) as ranks:
+                results = ranks.results(60)
+            after = lab.counters()
+        for result in results:
+            self.assertEqual(result["counters"]["operations_board"], 0)
+            self.assertEqual(result["iterations"], turns)
+        for link, way in (("h1", "up"), ("h1", "down")):
+            self.assertGreater(after[link, way][0] - before[link, way][0], turns * 8 * count, "the vectors went over the link")
+
+    def test_a_program_on_a_host_starts_others_on_other_hosts(self):
+        """As the launcher of an MPI does."""
+        script = """
+            code() { "$0" lab exec "$@" || echo $?; }
+            code h1 -- hostname; code leaf0 -- sh -c 'echo $TRIB_HOST.; exit 9'; code h1 -- sh -c 'kill -TERM $$'
+            echo input | "$0" lab exec h1 -- cat; cd /usr; code h1 -- pwd; ulimit -n 77; code h1 -- sh -c 'ulimit -n'
+            code h1 -- no-such-program; code h7 -- true
+            "$0" lab exec h1 -- "$0" lab exec h0 -- hostname
+            "$0" lab exec h1 -- sh -c 'trap "echo told; exit 3" TERM; echo ready; while :; do sleep 0.05; done' > "$1" &
+            while ! grep -q ready "$1"; do sleep 0.05; done; kill -TERM $!; wait $! || echo $?; cat "$1"
+        """
+        with tempfile.TemporaryDirectory() as folder, Lab("--hosts", "2", "--leaf-ports", "2") as lab:
+            done = lab.run("exec", "h0", "--", "sh", "-c", script, str(TRIB), f"{folder}/said")
+            self.assertEqual(done.stdout.split(), "h1 . 9 143 input /usr 77 3 2 h0 3 ready told".split(), done.stderr)
+            self.assertIn("no-such-program", done.stderr)
+
+    def test_what_was_started_from_another_host_ends_with_who_started_it(self):
+        with Lab("--hosts", "2", "--leaf-ports", "2") as lab:
+            command = [TRIB, "lab", "exec", "--name", lab.name, "h0", "--", TRIB, "lab", "exec", "h1", "--", "sleep", "987"]
+            sleeps = lambda: lab.run("exec", "h1", "--", "pgrep", "-fx", "sleep 987", check=False).returncode == 0
+            with subprocess.Popen(command) as running:
+                wait_until(sleeps, 10, "a program on h1")
+                running.kill()
+            wait_until(lambda: not sleeps(), 10, "the end of the program on h1")
 
     def test_no_folder_for_temporary_files_is_shared(self):
         with Lab("--hosts", "2", "--leaf-ports", "2") as lab, tempfile.TemporaryDirectory() as folder:

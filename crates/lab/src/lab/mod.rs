@@ -86,7 +86,7 @@ pub struct Lab {
 /// The process that holds the places, as this process sees it.
 #[derive(Debug)]
 struct Keeper {
-    /// Its process id in our PID namespace: 1 for a process inside the laboratory.
+    /// Its process id in our PID namespace, if we are outside.
     pid: u32,
     doors: Doors,
     /// Whether we are inside.
@@ -250,7 +250,7 @@ impl Drop for Lab {
 fn find_keeper(folder: &StateFolder) -> Result<Option<Keeper>, LabError> {
     let Ok(doors) = Doors::read(folder.path()) else { return Ok(None) };
     if doors.are_around_us() {
-        return Ok(Some(Keeper { pid: 1, doors, inside: true, _lifeline: None }));
+        return Ok(Some(Keeper { pid: 0, doors, inside: true, _lifeline: None }));
     }
     let process = folder.process(KEEPER)?;
     Ok(process.map(|process| Keeper { pid: process.id().pid, doors, inside: false, _lifeline: None }))

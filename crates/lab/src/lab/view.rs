@@ -116,6 +116,9 @@ impl Lab {
     /// The way into a place.
     pub(crate) fn entry(&self, place: &str) -> Result<Entry, LabError> {
         let keeper = self.keeper.as_ref().ok_or_else(|| self.no_place(place))?;
+        if keeper.inside {
+            return Err(LabError::Inside);
+        }
         let entry = keeper.doors.entry(keeper.pid, place).context(|| format!("enter {place}"))?;
         entry.ok_or_else(|| self.no_place(place))
     }

@@ -12,21 +12,22 @@ use super::entry::Entry;
 /// What the keeper writes into the state folder when all places exist.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Doors {
-    /// The keeper's PID namespace, as its link in /proc reads. A process whose own link reads the
-    /// same is inside.
-    pub(super) pid_namespace: String,
     /// The places by name.
     pub(super) places: BTreeMap<String, Door>,
 }
 
 /// The keeper's file descriptors for the namespaces of one place, and the core of the machine to
 /// which the place keeps.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Door {
     pub(super) net: i32,
     pub(super) mnt: i32,
     pub(super) uts: i32,
     pub(super) ipc: i32,
+    pub(super) pid: i32,
+    /// The PID namespace, as its link in /proc reads. A process whose own link reads the same is
+    /// inside.
+    pub(super) pid_namespace: String,
     pub(super) core: Option<usize>,
 }
 
@@ -41,9 +42,10 @@ impl Doors {
         self.places.keys().map(String::as_str)
     }
 
-    /// True for a process inside the laboratory, for which the keeper is process 1.
+    /// True for a process in one of the places.
     pub(crate) fn are_around_us(&self) -> bool {
-        fs::read_link("/proc/self/ns/pid").is_ok_and(|own| own.to_string_lossy() == self.pid_namespace)
+        let Ok(own) = fs::read_link("/proc/self/ns/pid") else { return false };
+        self.places.values().any(|door| own.to_string_lossy() == door.pid_namespace)
     }
 
     /// The way into a place; `None` when there is no such place.
@@ -54,8 +56,8 @@ impl Doors {
     pub(crate) fn entry(&self, keeper: u32, place: &str) -> io::Result<Option<Entry>> {
         let Some(door) = self.places.get(place) else { return Ok(None) };
         let file = |number: i32| fs::File::open(format!("/proc/{keeper}/fd/{number}"));
-        let (net, mnt, uts, ipc) = (file(door.net)?, file(door.mnt)?, file(door.uts)?, file(door.ipc)?);
-        Entry::open(keeper, [net.into(), mnt.into(), uts.into(), ipc.into()], door.core).map(Some)
+        let others = [file(door.mnt)?.into(), file(door.uts)?.into(), file(door.ipc)?.into(), file(door.pid)?.into()];
+        Entry::open(keeper, file(door.net)?.into(), others, door.core).map(Some)
     }
 
     /// The file that stands for a place's network when it is named to `ip`. It can be opened while

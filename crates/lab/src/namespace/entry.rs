@@ -8,9 +8,10 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, LinkNameSpaceType, move_into_link_name_space, sched_setaffinity};
 
-/// Open handles on the namespaces of one place, and on the laboratory's user and PID namespace.
+/// Open handles on the namespaces of one place, and on the laboratory's user namespace.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     handles: Arc<Handles>,
@@ -22,29 +23,28 @@ struct Handles {
     /// namespace.
     user: Option<OwnedFd>,
     net: OwnedFd,
-    /// Mount, UTS (host name) and IPC (System V memory) namespaces.
-    others: [OwnedFd; 3],
-    pid: OwnedFd,
+    /// Mount, UTS (host name), IPC (System V memory) and PID namespaces.
+    others: [OwnedFd; 4],
     /// The one core on which processes of this place run.
     core: Option<usize>,
 }
 
 impl Entry {
-    /// Opens the keeper's user and PID namespaces, besides the four namespaces of a place.
-    pub(super) fn open(keeper: u32, [net, mnt, uts, ipc]: [OwnedFd; 4], core: Option<usize>) -> io::Result<Self> {
-        let of_keeper = |kind: &str| Path::new("/proc").join(keeper.to_string()).join("ns").join(kind);
-        let same_user = std::fs::read_link(of_keeper("user"))? == std::fs::read_link("/proc/self/ns/user")?;
-        let user = if same_user { None } else { Some(File::open(of_keeper("user"))?.into()) };
-        let pid = File::open(of_keeper("pid"))?.into();
-        Ok(Self { handles: Arc::new(Handles { user, net, others: [mnt, uts, ipc], pid, core }) })
+    /// Opens the keeper's user namespace, besides the namespaces of a place.
+    pub(super) fn open(keeper: u32, net: OwnedFd, others: [OwnedFd; 4], core: Option<usize>) -> io::Result<Self> {
+        let users = Path::new("/proc").join(keeper.to_string()).join("ns/user");
+        let is_own = std::fs::read_link(&users)? == std::fs::read_link("/proc/self/ns/user")?;
+        let user = if is_own { None } else { Some(File::open(&users)?.into()) };
+        Ok(Self { handles: Arc::new(Handles { user, net, others, core }) })
     }
 
-    /// Moves this process into the place, and its children into the laboratory's PID namespace. If
-    /// the place keeps to a core, so does the process. The working directory becomes `/`. It may be
-    /// called between fork and exec, or by a process of one thread.
+    /// Moves this process into the place, and its children into the place's PID namespace, which the
+    /// kernel allows to a process outside all places only. If the place keeps to a core, so does
+    /// the process. The working directory becomes `/`. It may be called between fork and exec, or
+    /// by a process of one thread.
     pub(crate) fn enter(&self) -> io::Result<()> {
         self.enter_network()?;
-        for handle in self.handles.others.iter().chain([&self.handles.pid]) {
+        for handle in &self.handles.others {
             move_into_link_name_space(handle.as_fd(), None)?;
         }
         match self.handles.core {
@@ -72,4 +72,18 @@ impl Entry {
         }
         Ok(move_into_link_name_space(self.handles.net.as_fd(), Some(LinkNameSpaceType::Network))?)
     }
+}
+
+/// Makes the kernel kill the command's process when this process ends, which has entered the
+/// command's place.
+pub(crate) fn end_with_us(command: &mut Command) {
+    let bind = || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // If we ended before the call above, the process has become a child of the place's init. A
+        // parent outside the PID namespace, as we are, would read as 0.
+        if getppid() == Some(Pid::INIT) { Err(rustix::io::Errno::SRCH.into()) } else { Ok(()) }
+    };
+    // SAFETY: between fork and exec the closure makes two system calls and touches no memory but
+    // its own stack.
+    unsafe { command.pre_exec(bind) };
 }

@@ -29,8 +29,7 @@ impl Fresh {
     }
 
     /// Moves this process into namespaces of its own, and its children into a PID namespace of
-    /// their own. All of them belong to the new user namespace, so that the keeper can come back
-    /// from a place. It may be called between fork and exec, or by a process of one thread.
+    /// their own. All of them belong to the new user namespace. It may be called between fork and exec, or by a process of one thread.
     pub(crate) fn begin(&self) -> io::Result<()> {
         if let Some(Maps { uid, gid }) = &self.maps {
             unshare(UnshareFlags::NEWUSER)?;
@@ -43,7 +42,7 @@ impl Fresh {
     }
 }
 
-pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
+fn unshare(flags: UnshareFlags) -> io::Result<()> {
     // SAFETY: unshare is dangerous where it ends the sharing of the descriptor table; none of our
     // flags does that.
     Ok(unsafe { unshare_unsafe(flags) }?)

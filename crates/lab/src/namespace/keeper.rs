@@ -1,22 +1,22 @@
 //! The process that owns a laboratory: process 1 of its PID namespace.
 //!
-//! It makes the places, says that it is ready, and then only waits. Until its owner tells it to
-//! stay, it waits for the end of its standard input; afterwards it waits for ever. The laboratory
-//! ends with it.
+//! It makes the places, says that it is ready, and then serves who is in one place and wants a
+//! program in another. Until its owner tells it to stay, it ends with its standard input; the
+//! laboratory ends with it.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use rustix::thread::{UnshareFlags, move_into_link_name_space};
 
 use super::doors::{Door, Doors, FILE};
-use super::fresh::unshare;
-use super::temporary;
+use super::init::Init;
+use super::porter::Porter;
 
 /// The byte with which the laboratory's owner tells the keeper, on its standard input, to outlive
 /// it.
@@ -43,8 +43,9 @@ pub fn run(folder: &Path, shared: &[PathBuf]) -> Result<(), String> {
     let doors = make_places(places.lines(), shared)?;
     let text = serde_json::to_vec(&doors).expect("names and numbers only");
     fs::write(folder.join(FILE), text).map_err(|error| format!("cannot write {FILE}: {error}"))?;
+    let porter = Porter::open(folder).map_err(|error| format!("cannot listen in {}: {error}", folder.display()))?;
     report_ready().map_err(|error| format!("cannot report to the owner: {error}"))?;
-    wait_for_owner();
+    serve_until_owner_ends(&porter, &doors);
     Ok(())
 }
 
@@ -55,7 +56,7 @@ fn reap_orphans() {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
 }
 
-/// Raises the limit of open files: with four files for each place, a large laboratory needs more
+/// Raises the limit of open files: with five files for each place, a large laboratory needs more
 /// than the usual limit.
 fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
@@ -65,8 +66,7 @@ fn raise_file_limit() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Mounts what all places share: /proc with the laboratory's own processes, and a hosts file with
-/// its names.
+/// Mounts what all places share, a hosts file with their names, and the /proc of this process.
 fn prepare_mounts(folder: &Path) -> Result<(), String> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(refused("make mounts private"))?;
@@ -75,65 +75,40 @@ fn prepare_mounts(folder: &Path) -> Result<(), String> {
     mount_bind(folder.join(HOSTS), "/etc/hosts").map_err(refused("mount /etc/hosts"))
 }
 
+/// Makes all places at once, and keeps them open until the keeper ends. They are opened when all
+/// have been made, so that no place's own process holds a way into another.
 fn make_places<'a>(lines: impl Iterator<Item = &'a str>, shared: &[PathBuf]) -> Result<Doors, String> {
-    let home = Home::open().map_err(|error| format!("cannot open the keeper's own namespaces: {error}"))?;
-    let link = fs::read_link("/proc/self/ns/pid").map_err(|error| format!("cannot read /proc: {error}"))?;
-    let mut doors = Doors { pid_namespace: link.to_string_lossy().into_owned(), ..Doors::default() };
+    let mut inits = Vec::new();
     for line in lines {
         let (name, core) = line.split_once(' ').map_or((line, None), |(name, core)| (name, core.parse().ok()));
-        let door = make_place(name, shared).map_err(|reason| format!("place {name}: {reason}"))?;
-        let door = Door { core, ..door };
+        let init = Init::start(name, shared).map_err(|error| format!("cannot make namespaces for {name}: {error}"))?;
+        inits.push((name, core, init));
+    }
+    for (name, _, init) in &mut inits {
+        init.ready().map_err(|reason| format!("place {name}: {reason}"))?;
+    }
+    let mut doors = Doors::default();
+    for (name, core, init) in inits {
+        let door =
+            open_door(init.pid, core).map_err(|error| format!("cannot open the namespaces of {name}: {error}"))?;
         doors.places.insert(name.to_owned(), door);
-        home.come_back().map_err(|error| format!("cannot leave {name}: {error}"))?;
     }
     Ok(doors)
 }
 
-/// Makes one place around this process, and keeps it open until the keeper ends.
-fn make_place(name: &str, shared: &[PathBuf]) -> Result<Door, String> {
-    unshare(UnshareFlags::NEWNET | UnshareFlags::NEWNS | UnshareFlags::NEWUTS | UnshareFlags::NEWIPC)
-        .map_err(|error| format!("cannot make namespaces: {error}"))?;
-    rustix::system::sethostname(name.as_bytes()).map_err(refused("set the host name"))?;
-    // Programs of different hosts must not find each other's memory, and must see their own
-    // interfaces only.
-    mount("tmpfs", "/dev/shm", "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, None)
-        .map_err(refused("mount /dev/shm"))?;
-    temporary::mount_own(shared)?;
-    mount("sysfs", "/sys", "sysfs", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)
-        .map_err(refused("mount /sys"))?;
-    // A pause of the program is no reason to forget how much the path carries.
-    fs::write(SLOW_START, "0").map_err(|error| format!("cannot write {SLOW_START}: {error}"))?;
-    // A machine that runs containers passes bridged packets through its firewall as well. A switch
-    // does not, and it costs a node 10 to 20 % of its work. The files exist only where the kernel
-    // does this.
-    for file in BRIDGE_FIREWALL.iter().filter(|file| Path::new(file).exists()) {
-        fs::write(file, "0").map_err(|error| format!("cannot write {file}: {error}"))?;
-    }
-    let keep = |kind: &str| own(kind).map(keep_open).map_err(|error| format!("cannot open namespace {kind}: {error}"));
-    Ok(Door { net: keep("net")?, mnt: keep("mnt")?, uts: keep("uts")?, ipc: keep("ipc")?, core: None })
-}
-
-/// The keeper's own namespaces, to which it comes back from each place.
-struct Home([OwnedFd; 4]);
-
-impl Home {
-    fn open() -> io::Result<Self> {
-        Ok(Self([own("net")?, own("uts")?, own("ipc")?, own("mnt")?]))
-    }
-
-    fn come_back(&self) -> io::Result<()> {
-        self.0.iter().try_for_each(|handle| Ok(move_into_link_name_space(handle.as_fd(), None)?))
-    }
-}
-
-fn own(kind: &str) -> io::Result<OwnedFd> {
-    File::open(format!("/proc/self/ns/{kind}")).map(Into::into)
+/// Opens the namespaces in which a process is.
+fn open_door(pid: libc::pid_t, core: Option<usize>) -> io::Result<Door> {
+    let path = |kind: &str| format!("/proc/{pid}/ns/{kind}");
+    let keep = |kind: &str| File::open(path(kind)).map(keep_open);
+    let pid_namespace = fs::read_link(path("pid"))?.to_string_lossy().into_owned();
+    let (net, mnt, uts, ipc, pid) = (keep("net")?, keep("mnt")?, keep("uts")?, keep("ipc")?, keep("pid")?);
+    Ok(Door { net, mnt, uts, ipc, pid, pid_namespace, core })
 }
 
 /// Open until this process ends.
-fn keep_open(handle: OwnedFd) -> i32 {
-    let number = handle.as_raw_fd();
-    std::mem::forget(handle);
+fn keep_open(file: File) -> i32 {
+    let number = file.as_raw_fd();
+    std::mem::forget(file);
     number
 }
 
@@ -143,28 +118,37 @@ fn report_ready() -> io::Result<()> {
     UnixDatagram::unbound()?.send_to(b"READY=1", path).map(drop)
 }
 
-/// Returns when the owner has ended; never, once the owner has told the keeper to stay.
-fn wait_for_owner() {
-    let mut word = [0];
+/// Serves the places until the owner has ended; for ever, once the owner has told the keeper to
+/// stay.
+fn serve_until_owner_ends(porter: &Porter, doors: &Doors) {
+    let input = io::stdin();
+    let mut stays = false;
     loop {
-        match io::stdin().read(&mut word) {
-            Ok(1) if word[0] == STAY => break,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            _ => return,
+        let mut events = [PollFd::new(porter, PollFlags::IN), PollFd::new(&input, PollFlags::IN)];
+        // Input that has ended would be ready all the time.
+        let watched = if stays { &mut events[..1] } else { &mut events[..] };
+        if poll(watched, None).is_err() {
+            continue;
+        }
+        let [asked, heard] = events.map(|event| !event.revents().is_empty());
+        if asked && let Err(error) = porter.take(doors) {
+            eprintln!("cannot serve a process in a place: {error}");
+        }
+        if heard && !stays {
+            stays = match read_word() {
+                Some(STAY) => true,
+                _ => return,
+            };
         }
     }
-    loop {
-        std::thread::park();
-    }
+}
+
+/// The owner's next word; `None` when there will be none any more.
+fn read_word() -> Option<u8> {
+    let mut word = [0];
+    io::stdin().read_exact(&mut word).ok().map(|()| word[0])
 }
 
 pub(super) fn refused<E: std::fmt::Display>(action: &str) -> impl Fn(E) -> String {
     move |error| format!("the kernel refuses to {action}: {error}")
 }
-
-const SLOW_START: &str = "/proc/sys/net/ipv4/tcp_slow_start_after_idle";
-const BRIDGE_FIREWALL: [&str; 3] = [
-    "/proc/sys/net/bridge/bridge-nf-call-iptables",
-    "/proc/sys/net/bridge/bridge-nf-call-ip6tables",
-    "/proc/sys/net/bridge/bridge-nf-call-arptables",
-];

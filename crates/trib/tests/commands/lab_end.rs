@@ -57,7 +57,7 @@ fn is_up(output: &Output) -> bool {
     true
 }
 
-/// The PID namespace and the network namespaces that the keeper holds.
+/// The keeper's PID namespace, and the namespaces that it holds.
 fn namespaces(keeper: ProcessId) -> Vec<String> {
     let folder = PathBuf::from(format!("/proc/{}", keeper.pid));
     let links = fs::read_dir(folder.join("fd")).unwrap().flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
@@ -105,9 +105,11 @@ fn killing_the_keeper_leaves_nothing_and_the_next_one_sweeps_the_folder() {
     let mut guest = guest.args(["lab", "exec", "--name", &small.name, "h0", "--", "sleep", "60"]).spawn().unwrap();
     let keeper = small.keeper();
     let held = namespaces(keeper);
-    wait_until("entering h0", || {
-        inside(&held).iter().any(|line| !line.contains(&format!("/proc/{}:", keeper.pid)) && line.contains("uts:"))
-    });
+    let is_sleep = |line: &String| {
+        let process = line.split_once(':').map_or("", |(process, _)| process);
+        fs::read_to_string(format!("{process}/comm")).is_ok_and(|name| name == "sleep\n")
+    };
+    wait_until("entering h0", || inside(&held).iter().any(is_sleep));
     kill(keeper.pid);
     wait_until("the end of all processes", || inside(&held).is_empty());
     assert!(!guest.wait().unwrap().success(), "a program inside outlived the keeper");
