@@ -66,6 +66,7 @@ BOARDS = "../../client/src/engine/boards/running/mod.rs"
 BOARDS_WAITING = "../../client/src/engine/boards/running/waiting.rs"
 BOARDS_SHORT = "../../client/src/engine/boards/running/short.rs"
 BOARDS_COMPARING = "../../client/src/engine/boards/running/comparing.rs"
+BOARDS_FOUNDING = "../../client/src/engine/boards/founding.rs"
 BOARDS_PIECE = "../../client/src/engine/boards/piece.rs"
 BOARD = "../../transport/src/memory/board/mod.rs"
 
@@ -1124,6 +1125,30 @@ FAULTS = [
     Fault(
         "a host lays the blocks of its ranks one after the other",
         [Edit(BOARDS_PIECE, "            into[*rank as usize * block..][..block].copy_from_slice(given);\n", "            let _ = rank;\n            into[member * block..][..block].copy_from_slice(given);\n")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "a member that has no board agrees to boards",
+        [Edit(BOARDS_FOUNDING, "self.agree(now, tree, board.is_some() && is_made)?", "self.agree(now, tree, is_made)?")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "a head without a group of heads agrees to boards",
+        [Edit(BOARDS_FOUNDING, "self.agree(now, tree, board.is_some() && is_made)?", "self.agree(now, tree, board.is_some())?")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "a board that is lost on its way is waited for",
+        [Edit(BOARDS_FOUNDING, "            Step::Meeting(meeting) => meeting.until,\n", "            Step::Meeting(_) => Nanos::NEVER,\n")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "who may share no memory is sent a board",
+        [Edit(BOARDS_FOUNDING, "        (record.bell.0 != [0; 16]).then_some(record)\n", "        Some(record)\n")],
         tests="boards::tests",
         package="trib-client",
     ),

@@ -34,6 +34,21 @@ use crate::group_state::GroupState;
 use crate::memory::{Input, Memory};
 use crate::operation;
 
+/// The tree, as it is for a group that is being founded.
+pub(super) trait Tree {
+    /// Posts an operation of the group.
+    fn post(&mut self, now: Nanos, signature: Signature, operation: Operation) -> Result<(), Error>;
+
+    /// Begins to make the group of the heads.
+    fn begin_heads(
+        &mut self,
+        now: Nanos,
+        members: RankList,
+        tag: u64,
+        state: Arc<GroupState>,
+    ) -> Result<GroupId, Error>;
+}
+
 /// A group whose members are on the way to a board.
 pub(super) struct Founding {
     group: GroupId,
@@ -147,7 +162,7 @@ impl Founding {
     pub(super) fn advance(
         mut self: Box<Self>,
         now: Nanos,
-        lane: &mut Lane,
+        tree: &mut impl Tree,
         heads: &mut Option<GroupId>,
         bell: Option<&Bell>,
         arrivals: &mut Arrivals,
@@ -157,7 +172,7 @@ impl Founding {
             self.step = match step {
                 Step::Begin => {
                     let record = Record::own(bell, self.seat);
-                    Step::Telling(self.gather(now, lane, &record.write())?, record.token)
+                    Step::Telling(self.gather(now, tree, &record.write())?, record.token)
                 }
                 Step::Telling(exchange, token) => {
                     let Some(bytes) = exchange.outcome()? else {
@@ -177,7 +192,7 @@ impl Founding {
                     // Also a head that has no board: the others cannot make the group without it.
                     let made = match &self.plan.reach {
                         Reach::Hosts(span) if meeting.me == 0 => {
-                            begin_heads(now, lane, span, (&self.members, self.tag), &self.name)
+                            begin_heads(now, tree, span, (&self.members, self.tag), &self.name)
                         }
                         _ => None,
                     };
@@ -196,7 +211,7 @@ impl Founding {
                         (None, Reach::Hosts(_)) => board.as_ref().is_some_and(|board| board.me() > 0),
                         (None, Reach::Host(_)) => true,
                     };
-                    let exchange = self.agree(now, lane, board.is_some() && is_made)?;
+                    let exchange = self.agree(now, tree, board.is_some() && is_made)?;
                     Step::Agreeing(exchange, board, companions)
                 }
                 Step::Agreeing(exchange, board, companions) => {
@@ -235,23 +250,29 @@ impl Founding {
         }
     }
 
-    fn gather(&self, now: Nanos, lane: &mut Lane, own: &[u8; RECORD]) -> Result<Exchange, Error> {
+    fn gather(&self, now: Nanos, tree: &mut impl Tree, own: &[u8; RECORD]) -> Result<Exchange, Error> {
         let (size, me) = (self.members.len() as usize, self.me as usize);
         let mut bytes = vec![0; RECORD * size];
         bytes[RECORD * me..][..RECORD].copy_from_slice(own);
-        self.post(now, lane, operation::allgather(RECORD as u64), bytes)
+        self.post(now, tree, operation::allgather(RECORD as u64), bytes)
     }
 
-    fn agree(&self, now: Nanos, lane: &mut Lane, has: bool) -> Result<Exchange, Error> {
+    fn agree(&self, now: Nanos, tree: &mut impl Tree, has: bool) -> Result<Exchange, Error> {
         let signature = operation::allreduce(1, DataType::U8, ReduceOp::Min);
-        self.post(now, lane, signature, vec![u8::from(has)])
+        self.post(now, tree, signature, vec![u8::from(has)])
     }
 
-    fn post(&self, now: Nanos, lane: &mut Lane, signature: Signature, mut bytes: Vec<u8>) -> Result<Exchange, Error> {
+    fn post(
+        &self,
+        now: Nanos,
+        tree: &mut impl Tree,
+        signature: Signature,
+        mut bytes: Vec<u8>,
+    ) -> Result<Exchange, Error> {
         let memory = Memory::new(&signature, self.members.len(), self.me, Input::InPlace, bytes.as_mut_ptr());
         let memory = memory.map_err(|cause| Error::Memory(format!("no memory to make a group: {cause}")))?;
         let completion = Arc::new(Completion::on_lane(0, signature));
-        lane.post(now, None, signature, Operation::new(self.group, memory, completion.clone()))?;
+        tree.post(now, signature, Operation::new(self.group, memory, completion.clone()))?;
         Ok(Exchange { bytes, completion })
     }
 
@@ -306,7 +327,7 @@ impl Meeting {
 /// Begins to make the group of the heads. What refuses it at this head does so at all.
 fn begin_heads(
     now: Nanos,
-    lane: &mut Lane,
+    tree: &mut impl Tree,
     span: &Span,
     (members, tag): (&RankList, u64),
     name: &GroupName,
@@ -314,9 +335,25 @@ fn begin_heads(
     let (heads, tag) = (span.heads(members), Span::tag(tag, members));
     let name = between_hosts(name.as_str());
     let state = Arc::new(GroupState::new(span.home(), &heads, name, 1));
-    let made = lane.create_group(now, heads, (tag, true), state.clone());
+    let made = tree.begin_heads(now, heads, tag, state.clone());
     let made = made.inspect_err(|cause| tracing::debug!(%cause, "there is no group of a group's first members"));
     made.ok().map(|id| (id, state))
+}
+
+impl Tree for Lane {
+    fn post(&mut self, now: Nanos, signature: Signature, operation: Operation) -> Result<(), Error> {
+        Lane::post(self, now, None, signature, operation)
+    }
+
+    fn begin_heads(
+        &mut self,
+        now: Nanos,
+        members: RankList,
+        tag: u64,
+        state: Arc<GroupState>,
+    ) -> Result<GroupId, Error> {
+        self.create_group(now, members, (tag, true), state)
+    }
 }
 
 impl Exchange {

@@ -22,6 +22,8 @@ use crate::error::Error;
 use crate::memory::{Input, Memory};
 use crate::operation;
 
+mod founded;
+mod numbers;
 mod simulated;
 mod wide;
 

@@ -1,5 +1,5 @@
-//! Groups that go on step by step: a seed draws hosts, a program, and who is slow, sleeps, stops,
-//! leaves, dies or calls something else. A member that sleeps goes on only when its bell has rung
+//! Groups that go on step by step: a seed draws hosts, a program, who is refused the board of its
+//! host, and who is slow, sleeps, stops, leaves, dies or calls something else. A member that sleeps goes on only when its bell has rung
 //! or the network has brought it something, so a ring too few is a group that stands still.
 //!
 //! ```text
@@ -12,28 +12,11 @@
 
 use trib_wire::{NodeId, Rank};
 
-use super::wide::{Line, Wide};
+use super::super::{Plan, Reach};
+use super::founded::{Refusal, fits, found};
+use super::numbers::Draws;
+use super::wide::{Line, Wide, spans};
 use super::*;
-
-/// Numbers from a seed.
-struct Draws(u64);
-
-impl Draws {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    fn one_in(&mut self, count: usize) -> bool {
-        self.below(count) == 0
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -72,13 +55,15 @@ struct Simulation {
 }
 
 impl Simulation {
-    fn new(seed: u64) -> Simulation {
+    /// A group whose members have come to their boards; `None` if one was refused its own, and all
+    /// go over the tree.
+    fn new(seed: u64) -> Option<Simulation> {
         let mut draws = Draws(seed);
         let sizes: Vec<usize> = (0..1 + draws.below(3)).map(|_| 1 + draws.below(3)).collect();
         let group = match sizes[..] {
-            [_] => alone(2 + draws.below(4), &mut draws),
-            _ if sizes.iter().all(|size| *size == 1) => alone(2, &mut draws),
-            _ => Wide::new(&sizes, &shuffled(sizes.iter().sum(), &mut draws)),
+            [_] => alone(2 + draws.below(4), &mut draws)?,
+            _ if sizes.iter().all(|size| *size == 1) => alone(2, &mut draws)?,
+            _ => apart(&sizes, &mut draws)?,
         };
         let size = group.members.len();
         // A root that waits for nobody gets as far ahead of the others as the board lets it.
@@ -101,7 +86,7 @@ impl Simulation {
         let states = vec![State::Awake; size];
         let posted = (0..size).map(|_| Vec::new()).collect();
         let heartbeats = if matches!(harm.0, Harm::Differs(_)) { 3 } else { 0 };
-        Simulation { draws, group, program, states, posted, harm, cause: None, heartbeats }
+        Some(Simulation { draws, group, program, states, posted, harm, cause: None, heartbeats })
     }
 
     /// Runs to the end, when every operation is over at each member that is there.
@@ -194,14 +179,7 @@ impl Simulation {
                 self.states[member] = State::Awake;
             }
             (Harm::Dies, State::Gone) => {
-                let rank = self.rank(member);
-                self.cause = Some(Fault {
-                    reason: Reason::MemberDead,
-                    node: NodeId(0),
-                    rank_a: rank,
-                    rank_b: rank,
-                    signatures: None,
-                });
+                self.cause = Some(self.fault(Reason::MemberDead, member));
             }
             (Harm::Differs(_), _) if self.heartbeats > 0 => {
                 self.heartbeats -= 1;
@@ -214,17 +192,16 @@ impl Simulation {
             }
             // Members on other hosts hear of a head from the group of the heads.
             (Harm::Leaves, State::Gone) if self.heads().contains(&member) => {
-                let rank = self.rank(member);
-                self.cause = Some(Fault {
-                    reason: Reason::MemberLeft,
-                    node: NodeId(0),
-                    rank_a: rank,
-                    rank_b: rank,
-                    signatures: None,
-                });
+                self.cause = Some(self.fault(Reason::MemberLeft, member));
             }
             _ => panic!("members wait for ever: {:?}, {:?}", self.states, self.harm),
         }
+    }
+
+    /// What the tree tells of a member.
+    fn fault(&self, reason: Reason, member: usize) -> Fault {
+        let rank = self.rank(member);
+        Fault { reason, node: NodeId(0), rank_a: rank, rank_b: rank, signatures: None }
     }
 
     fn rank(&self, member: usize) -> Rank {
@@ -286,7 +263,7 @@ impl Simulation {
     fn finish(&mut self) {
         let size = self.states.len();
         for _ in 0..8 {
-            for member in shuffled(size, &mut self.draws) {
+            for member in self.draws.shuffled(size) {
                 let (running, bell, line) = &mut self.group.members[member];
                 if self.states[member] != State::Gone {
                     running.finish_up(bell, line);
@@ -344,33 +321,55 @@ impl Simulation {
     }
 }
 
-/// A group of one host.
-fn alone(size: usize, draws: &mut Draws) -> Wide {
+/// A group of one host, if its members come to a board.
+fn alone(size: usize, draws: &mut Draws) -> Option<Wide> {
     let mut shapes = shapes(size);
-    let Members { all, shape } = Members::new(shapes.swap_remove(draws.below(shapes.len())), size);
-    Wide::alone(all, shape)
+    let shape = shapes.swap_remove(draws.below(shapes.len()));
+    let plans = (0..size).map(|_| Plan { reach: Reach::Host(shape.clone()) }).collect();
+    let ranks = RankList::from_ranks((0..size as u32).map(|member| 10 + 2 * member));
+    let refused = refusal(size, draws).filter(|(refusal, member)| fits(*refusal, None, *member));
+    Some(Wide::alone(found(plans, &ranks, refused, draws)?, shape))
 }
 
-/// The numbers below this one in some order.
-fn shuffled(size: usize, draws: &mut Draws) -> Vec<usize> {
-    let mut all: Vec<usize> = (0..size).collect();
-    (1..size).for_each(|at| all.swap(at, draws.below(at + 1)));
-    all
+/// A group of several hosts, if its members come to their boards.
+fn apart(sizes: &[usize], draws: &mut Draws) -> Option<Wide> {
+    let spans = spans(sizes, &draws.shuffled(sizes.iter().sum()));
+    let plans = spans.iter().map(|span| Plan { reach: Reach::Hosts(Box::new(span.clone())) }).collect();
+    let ranks = RankList::world(spans.len() as u32);
+    let refused =
+        refusal(spans.len(), draws).filter(|(refusal, member)| fits(*refusal, Some(&spans[*member]), *member));
+    Some(Wide::of(&spans, found(plans, &ranks, refused, draws)?))
+}
+
+/// Who may not attach, and why.
+fn refusal(size: usize, draws: &mut Draws) -> Option<(Refusal, usize)> {
+    draws.one_in(3).then(|| (Refusal::ALL[draws.below(Refusal::ALL.len())], draws.below(size)))
 }
 
 #[test]
 fn members_that_sleep_stop_leave_and_die_wait_for_nobody_for_ever_and_have_the_bits_of_the_tree() {
-    let mut harms = [0; 5];
+    let (mut harms, mut refused) = ([0; 5], 0);
     for seed in 0..SEEDS {
-        let mut simulation = Simulation::new(seed);
-        let run = std::panic::AssertUnwindSafe(|| {
-            simulation.run();
-            simulation.check();
+        let run = || {
+            let mut simulation = Simulation::new(seed)?;
+            let run = std::panic::AssertUnwindSafe(|| {
+                simulation.run();
+                simulation.check();
+            });
+            if let Err(cause) = std::panic::catch_unwind(run) {
+                eprintln!("{:?}, {:?}", simulation.harm, simulation.program);
+                std::panic::resume_unwind(cause);
+            }
+            Some(simulation)
+        };
+        let simulation = std::panic::catch_unwind(run).unwrap_or_else(|cause| {
+            eprintln!("seed {seed}");
+            std::panic::resume_unwind(cause)
         });
-        if let Err(cause) = std::panic::catch_unwind(run) {
-            eprintln!("seed {seed}: {:?}, {:?}", simulation.harm, simulation.program);
-            std::panic::resume_unwind(cause);
-        }
+        let Some(simulation) = simulation else {
+            refused += 1;
+            continue;
+        };
         harms[match simulation.harm.0 {
             Harm::Nothing => 0,
             Harm::Stops => 1,
@@ -380,6 +379,7 @@ fn members_that_sleep_stop_leave_and_die_wait_for_nobody_for_ever_and_have_the_b
         }] += usize::from(simulation.cause.is_some() || matches!(simulation.harm.0, Harm::Nothing | Harm::Stops));
     }
     assert!(harms.iter().all(|count| *count > SEEDS as usize / 20), "all of it happens: {harms:?}");
+    assert!(refused > SEEDS as usize / 10, "members are refused: {refused}");
 }
 
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 500;

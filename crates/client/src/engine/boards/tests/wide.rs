@@ -16,7 +16,7 @@ use super::*;
 /// What the heads have posted, host by host, and the network has not carried yet.
 #[derive(Default)]
 pub(super) struct Network {
-    posted: Vec<VecDeque<Piece>>,
+    pub(super) posted: Vec<VecDeque<Piece>>,
     /// The head of each host.
     heads: Vec<Rank>,
     failed: Option<Fault>,
@@ -25,7 +25,7 @@ pub(super) struct Network {
 }
 
 /// What a head has posted, with the mark of the call.
-type Piece = ((Signature, u16), Memory, Arc<Completion>);
+pub(super) type Piece = ((Signature, u16), Memory, Arc<Completion>);
 
 pub(super) struct Line {
     network: Rc<RefCell<Network>>,
@@ -76,6 +76,11 @@ impl Network {
         let result = match signature.collective {
             Collective::Barrier => Vec::new(),
             Collective::Bcast => blocks[signature.root as usize].clone(),
+            _ if signature.op == ReduceOp::Min => {
+                let least = |all: Vec<u8>, block: &Vec<u8>| all.iter().zip(block).map(|(a, b)| *a.min(b)).collect();
+                blocks.iter().cloned().fold(vec![u8::MAX; blocks[0].len()], |all, block| least(all, &block))
+            }
+            Collective::Allgather => blocks.concat(),
             _ if signature.dtype == DataType::U8 => {
                 let laid_over = |all: Vec<u8>, block: &Vec<u8>| all.iter().zip(block).map(|(a, b)| a | b).collect();
                 blocks.iter().fold(vec![0; blocks[0].len()], laid_over)
@@ -115,37 +120,55 @@ fn tree(sizes: &[usize], order: &[usize]) -> HostTrees {
     trees(&nodes, &leaves)
 }
 
+/// How the group lies on its hosts, as each of its members sees it.
+pub(super) fn spans(sizes: &[usize], order: &[usize]) -> Vec<Span> {
+    let (trees, ranks) = (tree(sizes, order), RankList::world(order.len() as u32));
+    (0..order.len() as u32).map(|me| Span::of(&trees, &ranks, me).unwrap()).collect()
+}
+
+/// The members on this host.
+fn of_host(spans: &[Span], host: u32) -> Vec<u32> {
+    (0u32..).zip(spans).filter(|(_, span)| span.home() == host).map(|(member, _)| member).collect()
+}
+
 impl Wide {
     /// `order` says which of the seats, counted host by host, each rank has.
     pub(super) fn new(sizes: &[usize], order: &[usize]) -> Wide {
-        let trees = tree(sizes, order);
-        let size = order.len();
-        let ranks = RankList::world(size as u32);
-        let network = Rc::new(RefCell::new(Network::default()));
-        let mut members: Vec<Option<(Running, Bell, Line)>> = (0..size).map(|_| None).collect();
-        let mut parts = Vec::new();
-        let first = Span::of(&trees, &ranks, 0).unwrap();
-        network.borrow_mut().heads = first.heads(&ranks).iter().collect();
-        for host in 0..first.hosts() {
-            network.borrow_mut().posted.push(VecDeque::new());
-            let of_host = |member: &u32| first.find(*member).unwrap().0 == host;
-            let local: Vec<u32> = (0..size as u32).filter(of_host).collect();
-            let spans: Vec<Span> = local.iter().map(|me| Span::of(&trees, &ranks, *me).unwrap()).collect();
+        let spans = spans(sizes, order);
+        let members = (0..spans[0].hosts()).flat_map(|host| {
+            let local = of_host(&spans, host);
             let (board, memory) = Board::create(local.len()).unwrap();
             let others = (1..local.len()).map(|me| Board::open(&memory, local.len(), me).unwrap());
-            let boards = std::iter::once(board).chain(others);
             let bells: Vec<Bell> = local.iter().map(|_| Bell::new().unwrap()).collect();
             let names: Vec<_> = bells.iter().map(|bell| BellAddress::of(bell.name()).unwrap()).collect();
             let own = RankList::from_ranks(local.iter().copied());
-            let shape = spans[0].shape().clone();
-            parts.push(renamed(&shape, &local));
-            for (((member, board), span), bell) in local.iter().zip(boards).zip(spans).zip(bells) {
-                let running = Running::new(board, shape.clone(), own.clone(), names.clone(), true).with_span(span);
-                let line = Line { network: network.clone(), host: host as usize };
-                members[*member as usize] = Some((running, bell, line));
-            }
-        }
-        Wide { members: members.into_iter().flatten().collect(), network, shape: Shape::Node(parts) }
+            let boards: Vec<Board> = std::iter::once(board).chain(others).collect();
+            let running = |(member, board): (u32, Board)| {
+                let span = spans[member as usize].clone();
+                let running = Running::new(board, span.shape().clone(), own.clone(), names.clone(), true);
+                (member, running.with_span(span))
+            };
+            local.into_iter().zip(boards).map(running).zip(bells).collect::<Vec<_>>()
+        });
+        let mut members: Vec<_> = members.collect();
+        members.sort_by_key(|((member, _), _)| *member);
+        Wide::of(&spans, members.into_iter().map(|((_, running), bell)| (running, bell)).collect())
+    }
+
+    /// A group whose members have their boards, in the order of the group.
+    pub(super) fn of(spans: &[Span], members: Vec<(Running, Bell)>) -> Wide {
+        let network = Rc::new(RefCell::new(Network::default()));
+        network.borrow_mut().heads = spans[0].heads(&RankList::world(spans.len() as u32)).iter().collect();
+        network.borrow_mut().posted = (0..spans[0].hosts()).map(|_| VecDeque::new()).collect();
+        let part = |host| {
+            let local = of_host(spans, host);
+            renamed(spans[local[0] as usize].shape(), &local)
+        };
+        let shape = Shape::Node((0..spans[0].hosts()).map(part).collect());
+        let with_line = |((running, bell), span): ((Running, Bell), &Span)| {
+            (running, bell, Line { network: network.clone(), host: span.home() as usize })
+        };
+        Wide { members: members.into_iter().zip(spans).map(with_line).collect(), network: network.clone(), shape }
     }
 
     /// A group of one host, as one that has no others.
