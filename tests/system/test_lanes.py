@@ -20,14 +20,16 @@ def bytes_carried(lab, *arguments):
     return {link: count for link, (count, _) in lab.carried(4, *arguments).items()}
 
 
+def sums(lab, quota, per_host=1):
+    """What the ranks say, with so many of them on each of four hosts."""
+    argument = {"seed": 5, "counts": [7, 3_000, 40_000], "iterations": 3}
+    with RanksOnHosts(lab.name, 4 * per_host, "lanes_worker", "sums", argument, quota, per_host) as ranks:
+        return ranks.results(60)
+
+
 def bits(lab, quotas):
     """The results of the ranks with each of these quotas."""
-    argument = {"seed": 5, "counts": [7, 3_000, 40_000], "iterations": 3}
-    found = set()
-    for quota in quotas:
-        with RanksOnHosts(lab.name, 4, "lanes_worker", "sums", argument, quota) as ranks:
-            found |= {result["bits"] for result in ranks.results(60)}
-    return found
+    return {result["bits"] for quota in quotas for result in sums(lab, quota)}
 
 
 class Channels(unittest.TestCase):
@@ -84,6 +86,7 @@ class Rails(unittest.TestCase):
         with Lab("--hosts", "4", "--leaf-ports", "2", "--rails", "2", "--rate", "1gbit") as lab:
             self.each_carries_half(lab)
             self.same_bits(lab)
+            self.same_bits_of_hosts_with_several_ranks(lab)
             self.broken(lab)
 
     def each_carries_half(self, lab):
@@ -99,6 +102,14 @@ class Rails(unittest.TestCase):
 
     def same_bits(self, lab):
         self.assertEqual(len(bits(lab, ({"lanes": 1}, {"lanes": 2}, {"lanes": 4, "stripe_threshold": 100}))), 1)
+
+    def same_bits_of_hosts_with_several_ranks(self, lab):
+        """On one lane these have boards; on several, a node of each lane's tree folds them."""
+        quotas = ({}, {"lanes": 2, "trees": 2}, {"lanes": 4, "trees": 2, "stripe_threshold": 100}, {"recovery": "strict"})
+        said = [sums(lab, quota, 2) for quota in quotas]
+        self.assertEqual(len({result["bits"] for results in said for result in results}), 1)
+        over_boards = [sum(result["counters"]["operations_board"] for result in results) for results in said]
+        self.assertEqual([count > 0 for count in over_boards], [True, False, False, False], over_boards)
 
     def broken(self, lab):
         with tempfile.TemporaryDirectory() as folder:

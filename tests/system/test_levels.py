@@ -1,6 +1,7 @@
 """Ranks that share a host hang below a node of the tree that lives in one of them: the host's link
 carries each vector once, and the job outlives that rank."""
 
+import functools
 import json
 import pathlib
 import signal
@@ -27,6 +28,11 @@ APART = ["sh", "-c", '[ $TRIB_RANK != 5 ] || export TRIB_SHARED_MEMORY=off; exec
 ALONE = ["sh", "-c", '"$@" || true', "sh"]
 
 
+@functools.cache
+def expected(seed, number, most, tree):
+    return test_random_collectives.expected(seed, number, most, json.loads(tree))
+
+
 def told(fabric, *words):
     command = [TRIB, *words, "--json", "--manager", fabric.manager]
     return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout)
@@ -46,13 +52,14 @@ def edges_over_memory(pid):
 class Levels(unittest.TestCase):
     def check_bits(self, fabric, tree, hosts=(), quota=None, through=()):
         seed, number, most = 3, 60, 1 << 17
-        wanted = test_random_collectives.expected(seed, number, most, tree)
+        wanted = expected(seed, number, most, json.dumps(tree))
         argument = {"seed": seed, "number": number, "most": most, "shuffled": True, "shuffle_seed": seed}
         with Ranks(fabric, RANKS, "random_worker", "run", argument, quota, through=through, hosts=hosts) as ranks:
             results = ranks.results(180)
         for rank, (result, want) in enumerate(zip(results, wanted)):
             self.assertEqual([i for i in want if result["digests"].get(i) != want[i]], [], f"rank {rank}")
         self.assertEqual({result["counters"]["epochs"] for result in results}, {0}, "nobody has died")
+        return sum(result["counters"]["operations_board"] for result in results)
 
     def test_bits_are_those_of_the_tree_with_its_levels(self):
         with Fabric(shared_host=True) as fabric:
@@ -72,6 +79,15 @@ class Levels(unittest.TestCase):
         with Fabric(shared_host=True) as fabric:
             self.check_bits(fabric, TREE, HOSTS, through=APART)
             self.check_bits(fabric, TREE, HOSTS, through=["env", "TRIB_SHARED_MEMORY=off"])
+
+    def test_bits_do_not_depend_on_what_folds_the_ranks_of_a_host(self):
+        """Boards; or, where a job has several lanes or is strict, a node in a rank for each lane."""
+        lanes, strict = {"lanes": 2, "stripe_threshold": 4096}, {"recovery": "strict"}
+        with Fabric(shared_host=True) as fabric:
+            self.assertGreater(self.check_bits(fabric, TREE, HOSTS), 0)
+            for quota, through in ((lanes, ()), (strict, APART), ({**lanes, **strict}, ())):
+                with self.subTest(quota=quota, through=through):
+                    self.assertEqual(self.check_bits(fabric, TREE, HOSTS, quota, through), 0)
 
     def test_ranks_of_a_host_share_memory_with_their_node_where_they_may(self):
         with tempfile.TemporaryDirectory() as folder, Fabric(shared_host=True) as fabric:
