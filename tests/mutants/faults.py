@@ -1021,12 +1021,6 @@ FAULTS = [
         package="trib-client",
     ),
     Fault(
-        "who waits for a short operation at a board wakes nobody",
-        [Edit(BOARDS_SHORT, "        if !first_wait.glance(self.is_roomy, come) {\n            self.wake_for(number, cut, bell);\n", "        if !first_wait.glance(self.is_roomy, come) {\n")],
-        tests="boards::tests",
-        package="trib-client",
-    ),
-    Fault(
         "who takes from a board wakes nobody that waits for room",
         [Edit(BOARDS, "            if self.board.take(self.taken) {\n                self.wake(Wish::Room, bell);\n            }\n", "            self.board.take(self.taken);\n")],
         tests="boards::tests",
