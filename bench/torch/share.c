@@ -1,5 +1,5 @@
-/* What share.py measures, through C: allreduces of 8 bytes between two ranks of a host, one after the
- * other. Rank 0 prints the processor time that each takes it, in microseconds.
+/* What share.py measures, through C: allreduces of 8 bytes between two ranks of a host, one after
+ * the other. Rank 0 prints the processor time that each takes it, in microseconds.
  *
  *   share CALLS */
 #include <stdio.h>

@@ -38,10 +38,10 @@ impl Entry {
         Ok(Self { handles: Arc::new(Handles { user, net, others, core }) })
     }
 
-    /// Moves this process into the place, and its children into the place's PID namespace, which the
-    /// kernel allows to a process outside all places only. If the place keeps to a core, so does
-    /// the process. The working directory becomes `/`. It may be called between fork and exec, or
-    /// by a process of one thread.
+    /// Moves this process into the place, and its children into the place's PID namespace, which
+    /// the kernel allows to a process outside all places only. If the place keeps to a core, so
+    /// does the process. The working directory becomes `/`. It may be called between fork and
+    /// exec, or by a process of one thread.
     pub(crate) fn enter(&self) -> io::Result<()> {
         self.enter_network()?;
         for handle in &self.handles.others {

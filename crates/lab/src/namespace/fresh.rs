@@ -29,7 +29,8 @@ impl Fresh {
     }
 
     /// Moves this process into namespaces of its own, and its children into a PID namespace of
-    /// their own. All of them belong to the new user namespace. It may be called between fork and exec, or by a process of one thread.
+    /// their own. All of them belong to the new user namespace. It may be called between fork and
+    /// exec, or by a process of one thread.
     pub(crate) fn begin(&self) -> io::Result<()> {
         if let Some(Maps { uid, gid }) = &self.maps {
             unshare(UnshareFlags::NEWUSER)?;

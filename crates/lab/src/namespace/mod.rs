@@ -4,7 +4,7 @@
 //!   keeper        process 1 of a PID namespace of the laboratory's own, and without root in a user
 //!     |           namespace of its own
 //!     | has started, and holds open
-//!     +-- place h0: process 1 of a PID namespace below the keeper's, in which host's processes are;
+//!     +-- place h0: process 1 of a PID namespace below the keeper's, with the host's processes;
 //!     |             network, mounts (/proc, /sys, /dev/shm, /tmp), host name, System V memory
 //!     +-- place leaf0: the same
 //!     ...

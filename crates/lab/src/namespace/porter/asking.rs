@@ -29,7 +29,7 @@ pub(crate) fn ask(folder: &Path, place: &str, command: &Command, signals: &[i32]
 fn pass_on(signal: i32, stream: &UnixStream) -> io::Result<()> {
     let (descriptor, number) = (stream.as_raw_fd(), [signal as u8]);
     let tell = move || {
-        // SAFETY: whoever has called `ask` waits in it with the stream open, and the process ends
+        // SAFETY: the caller of `ask` waits in it with the stream open, and the process ends
         // afterwards as the program did.
         let stream = unsafe { BorrowedFd::borrow_raw(descriptor) };
         let _ = send(stream, &number, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);

@@ -16,8 +16,8 @@ use crate::failure::Failure;
 
 /// Run a command on a host or in a switch
 ///
-/// Passes signals on and ends as the command does. The command finds the place's network, host name,
-/// processes, /dev/shm and /tmp, and the machine's other files.
+/// Passes signals on and ends as the command does. The command finds the place's network, host
+/// name, processes, /dev/shm and /tmp, and the machine's other files.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {

@@ -1,6 +1,7 @@
 //! Groups that go on step by step: a seed draws hosts, a program, who is refused the board of its
-//! host, and who is slow, sleeps, stops, leaves, dies or calls something else. A member that sleeps goes on only when its bell has rung
-//! or the network has brought it something, so a ring too few is a group that stands still.
+//! host, and who is slow, sleeps, stops, leaves, dies or calls something else. A member that sleeps
+//! goes on only when its bell has rung or the network has brought it something, so a ring too few
+//! is a group that stands still.
 //!
 //! ```text
 //!            advance, nothing to do                 looks once more: there is something
