@@ -17,6 +17,8 @@ matplotlib.rcParams["svg.hashsalt"] = "tributary"
 from matplotlib import pyplot  # noqa: E402
 
 COLOURS = {"gloo": "tab:orange", "mpi": "tab:green", "tributary": "tab:blue"}
+#: Of a step, on all eight ranks.
+SAMPLES = 128
 TITLES = {"8x1": "8 hosts", "4x2": "4 hosts, 2 ranks each"}
 
 
@@ -54,9 +56,12 @@ def table_of_collectives(layout, cells):
         print(f"| {cell['collective']} | {cell['bytes']} | {own:.0f} | {spread(ratios(cell, 'gloo'))} | {spread(ratios(cell, 'mpi'))} |")
 
 
-def predicted(alone, backend, samples):
-    """Samples a second if computing and reducing hid each other but for what is longer."""
-    return samples / max(alone["computing"], alone["reducing"][backend])
+def predicted(model, backend):
+    """Samples a second if a step were its computing and then its reducing: all hosts share this
+    machine's processors, so that little of one hides the other. None for FSDP2, which does other
+    things than reduce."""
+    alone = model["alone"]
+    return None if "FSDP2" in model["model"] else SAMPLES / (alone["computing"] + alone["reducing"][backend])
 
 
 def table_of_training(layout, models):
@@ -68,9 +73,10 @@ def table_of_training(layout, models):
             of = lambda name, which=backend: [each[which][name] for each in rounds]  # noqa: E731
             rates = of("samples_per_second")
             share = [own / gloo for own, gloo in zip(rates, of("samples_per_second", "gloo"))]
-            hoped = predicted(model["alone"], backend, 128)
+            hoped = predicted(model, backend)
+            of_hoped = f"{statistics.median(rates) / hoped:.2f}" if hoped else ""
             print(
-                f"| {model['model']} | {backend} | {spread(rates)} | {spread(share)} | {statistics.median(rates) / hoped:.2f} "
+                f"| {model['model']} | {backend} | {spread(rates)} | {spread(share)} | {of_hoped} "
                 f"| {statistics.median(of('sent_bytes_per_step')) / 1e6:.2f} | {statistics.median(of('accuracy')):.3f} |"
             )
 
