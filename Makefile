@@ -25,7 +25,7 @@ MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v
 # library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo test conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch bench-torch wheel bench build lint install strip-installed deb package-test dependencies
+.PHONY: help demo test test-long conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch bench-torch wheel bench build lint install strip-installed deb package-test dependencies
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 25
@@ -35,6 +35,9 @@ demo: ## train a network under MPI, with and without Tributary, and show what th
 
 test: ## everything that decides whether a change is good: style, unit tests, system tests
 	@scripts/test
+
+test-long: build ## the system tests that `make test` has no time for
+	tests/run --long
 
 conformance: build ## the libsharp_coll API by its checklist, on 1 to 8 processes over a fabric of its own
 	@scripts/on-fabric sharp-coll/conformance/run
