@@ -162,10 +162,16 @@ class Suite:
 
     def coalesced(self, dtype):
         several = [self.inputs(dtype, shape) for shape in ("vector", "matrix", "odd")]
-        tensors = [inputs[self.rank].clone() for inputs in several]
-        dist.all_reduce_coalesced(tensors, group=self.group, async_op=True).wait()
-        for tensor, inputs in zip(tensors, several, strict=True):
-            self.expect(f"all_reduce_coalesced {dtype}", tensor, reduced("SUM", inputs))
+        for is_async in (True, False):
+            tensors = [inputs[self.rank].clone() for inputs in several]
+            work = dist.all_reduce_coalesced(tensors, group=self.group, async_op=is_async)
+            if work is not None:
+                work.wait()
+            for tensor, inputs in zip(tensors, several, strict=True):
+                self.expect(f"all_reduce_coalesced {dtype}", tensor, reduced("SUM", inputs))
+            records = tributary.torch.dump()[-len(several) :]
+            together = max(each["begun"] for each in records) <= min(each["ended"] for each in records)
+            self.expect(f"all are under way at once, {dtype}", torch.tensor(together), torch.tensor(True))
 
     def many_at_once(self):
         several = [self.inputs(torch.float32, "odd") for _ in range(20)]

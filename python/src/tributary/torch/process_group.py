@@ -8,7 +8,7 @@ it is here under both names.
 """
 
 import collections
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -367,12 +367,17 @@ class ProcessGroupTributary(NamedGroup):
         call = Call("all_gather", give, finish, results, options, held=(give, flat))
         return self._do(call, lib.trib_allgather_nb, give.data_ptr(), flat.data_ptr(), give.nbytes)
 
-    def _all(self, works: Any) -> Any:
-        """One work of several."""
-        works = list(works)
-        if len(works) == 1:
-            return works[0]
-        return Works(works)
+    def _all(self, works: Iterable[Any]) -> Any:
+        """One work of several, which are under way at once."""
+        # While there is such a list, operations are only begun, whatever the call's options say.
+        outer, self._coalesced = self._coalesced, []
+        try:
+            begun = list(works)
+        finally:
+            self._coalesced = outer
+        if outer is not None:
+            outer.extend(begun)
+        return begun[0] if len(begun) == 1 else Works(begun)
 
     def _by_gloo(self, call: str, *arguments: Any) -> Any:
         self.counts["gloo." + call] += 1

@@ -136,7 +136,6 @@ class Over(dist.Work):
     def __init__(self, results: list[torch.Tensor]) -> None:
         super().__init__()
         self._results = results
-        self.over = True
 
     def wait(self, timeout: timedelta = NO_TIMEOUT) -> bool:
         """Returns at once."""
