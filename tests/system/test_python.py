@@ -35,7 +35,8 @@ class Package(unittest.TestCase):
             self.assertGreater(min(cases), 300)
 
     def test_each_launcher_says_which_rank_this_is(self):
-        program = "import json, python_worker; print(json.dumps(python_worker.who(None)), flush=True)"
+        # One write is one line; what `print` writes in two, lines of other ranks get between.
+        program = "import json, os, python_worker; os.write(1, (json.dumps(python_worker.who(None)) + '\\n').encode())"
         environment = {**os.environ, **ENV, "TRIB_MANAGER": self.fabric.manager, "OMPI_MCA_rmaps_base_oversubscribe": "1",
                        "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # fmt: skip
         # The worker asks for the test's own ways to note something; a program of a user's has none.
