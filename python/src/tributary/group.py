@@ -143,23 +143,22 @@ class Group:
         if handle:
             check(lib.trib_group_free(handle))
 
-    def _post(self, call: Any, *arguments: Any, held: object, value: V) -> Request[V]:
+    def _begin(self, call: Any, *arguments: Any) -> ctypes.c_void_p:
+        """The handle of an operation in flight, for a request."""
         handle = ctypes.c_void_p()
         status = call(self._handle or self._live(), *arguments, handle)
         if status:
             raise failure(status)
         if self._context._orphans:
             self._context._reap()
-        return Request(self._context, handle, held, value)
+        return handle
+
+    def _post(self, call: Any, *arguments: Any, held: object, value: V) -> Request[V]:
+        return Request(self._context, self._begin(call, *arguments), held, value)
 
     def _run(self, call: Any, *arguments: Any, held: object, timeout: float | None) -> None:
         """Does an operation. Raises as a request's `wait` does; after a `TimeoutError` it goes on."""
-        handle = ctypes.c_void_p()
-        status = call(self._handle or self._live(), *arguments, handle)
-        if status:
-            raise failure(status)
-        if self._context._orphans:
-            self._context._reap()
+        handle = self._begin(call, *arguments)
         # Most operations end here, and a request would cost more than they do.
         try:
             status = lib.trib_wait(handle, SLICE_MS if timeout is None else min(int(timeout * 1000), SLICE_MS))
