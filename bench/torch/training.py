@@ -1,80 +1,28 @@
 """Training on scikit-learn's digits: samples a second, bytes on the host's link, accuracy, and what
 computing and reducing take alone."""
 
+import itertools
 import statistics
 import time
 
 import torch
 import torch.distributed as dist
-from sklearn.datasets import load_digits
+from digits import BATCH, Convolutional, Transformer, batches, pictures
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
-BATCH = 16
 EPOCHS = 3
 ROUNDS = 3
 #: A gradient's buckets, and the steps that only warm up.
 BUCKET_MB, WARM = 1, 2
 
 
-class Convolutional(nn.Module):
-    """For pictures of 8 x 8; 0.6 million parameters."""
-
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Flatten(), nn.Linear(1024, 512), nn.ReLU(), nn.Linear(512, 10),
-        )  # fmt: skip
-
-    def forward(self, pictures):
-        return self.layers(pictures)
-
-
-class Transformer(nn.Module):
-    """Reads a picture as 8 words of 8 numbers; 0.8 million parameters."""
-
-    def __init__(self):
-        super().__init__()
-        self.embed = nn.Linear(8, 128)
-        self.places = nn.Parameter(torch.zeros(8, 128))
-        self.body = nn.TransformerEncoder(nn.TransformerEncoderLayer(128, 4, 512, dropout=0.0, batch_first=True), 4)
-        self.head = nn.Linear(128, 10)
-
-    def forward(self, pictures):
-        return self.head(self.body(self.embed(pictures.squeeze(1)) + self.places).mean(1))
-
-
-class Digits:
-    """Every rank has them all, and takes its part of each batch."""
-
-    def __init__(self):
-        digits = load_digits()
-        pictures = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
-        order = torch.randperm(len(pictures), generator=torch.Generator().manual_seed(7))
-        pictures, labels = pictures[order], torch.tensor(digits.target)[order]
-        self.train, self.test = (pictures[:1500], labels[:1500]), (pictures[1500:], labels[1500:])
-
-    def batches(self, epoch):
-        pictures, labels = self.train
-        step = BATCH * dist.get_world_size()
-        order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(epoch))
-        for first in range(dist.get_rank() * BATCH, len(order) - step + 1 + dist.get_rank() * BATCH, step):
-            mine = order[first : first + BATCH]
-            yield pictures[mine], labels[mine]
-
-    def accuracy(self, model):
-        pictures, labels = self.test
-        with torch.no_grad():
-            return (model(pictures).argmax(1) == labels).float().mean().item()
-
-
 def measured(backends):
     """[{model, rounds: [{backend: {...}}], alone: {...}}]."""
-    digits = Digits()
-    plans = [("convolutional, DDP", Convolutional, ddp), ("transformer, DDP", Transformer, ddp), ("transformer, FSDP2", Transformer, fsdp)]
+    digits = pictures()
+    plans = [("convolutional, DDP", convolutional, ddp), ("transformer, DDP", transformer, ddp), ("transformer, FSDP2", transformer, fsdp)]
     found = []
     for name, net, wrapped in plans:
         fit = [backend for backend in backends if wrapped is ddp or backend.name != "mpi"]
@@ -83,6 +31,21 @@ def measured(backends):
             rounds.append({backend.name: trained(net, wrapped, backend, digits) for backend in fit[:: 1 if turn % 2 == 0 else -1]})
         found.append({"model": name, "rounds": rounds, "alone": alone(net, fit, digits)})
     return found
+
+
+def convolutional():
+    """0.55 million parameters."""
+    return Convolutional(32, 512)
+
+
+def transformer():
+    """0.80 million parameters."""
+    return Transformer(128, 512, 4)
+
+
+def accuracy(model, data, labels):
+    with torch.no_grad():
+        return (model(data).argmax(1) == labels).float().mean().item()
 
 
 def ddp(model, backend):
@@ -99,23 +62,24 @@ def fsdp(model, backend):
     return fully_shard(model, mesh=mesh)
 
 
-def step_of(model, optimizer, pictures, labels):
+def step_of(model, optimizer, inputs, targets):
     optimizer.zero_grad()
-    nn.functional.cross_entropy(model(pictures), labels).backward()
+    nn.functional.cross_entropy(model(inputs), targets).backward()
     optimizer.step()
 
 
 def trained(net, wrapped, backend, digits):
     torch.manual_seed(1)
+    train, labels, test, wanted = digits
     model = wrapped(net(), backend)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    for pictures, labels in list(digits.batches(99))[:WARM]:
-        step_of(model, optimizer, pictures, labels)
+    for inputs, targets in itertools.islice(batches(99, train, labels), WARM):
+        step_of(model, optimizer, inputs, targets)
     dist.barrier()
     sent, steps, began = sent_bytes(), 0, time.perf_counter()
     for epoch in range(EPOCHS):
-        for pictures, labels in digits.batches(epoch):
-            step_of(model, optimizer, pictures, labels)
+        for inputs, targets in batches(epoch, train, labels):
+            step_of(model, optimizer, inputs, targets)
             steps += 1
     taken = time.perf_counter() - began
     # What the barrier sends is little beside the gradients.
@@ -123,7 +87,7 @@ def trained(net, wrapped, backend, digits):
     return {
         "samples_per_second": steps * BATCH * dist.get_world_size() / slowest(taken),
         "sent_bytes_per_step": slowest((sent_bytes() - sent) / steps),
-        "accuracy": digits.accuracy(model),
+        "accuracy": accuracy(model, test, wanted),
     }
 
 
@@ -133,12 +97,12 @@ def alone(net, backends, digits):
     torch.manual_seed(1)
     model = net()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    batches = list(digits.batches(0))[:8]
+    train, labels, *_ = digits
     computing = []
-    for pictures, labels in batches:
+    for inputs, targets in itertools.islice(batches(0, train, labels), 8):
         dist.barrier()
         began = time.perf_counter()
-        step_of(model, optimizer, pictures, labels)
+        step_of(model, optimizer, inputs, targets)
         computing.append(slowest(time.perf_counter() - began))
     sizes, reducing = buckets(model), {backend.name: [] for backend in backends}
     for _ in range(5):

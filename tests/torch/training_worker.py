@@ -17,60 +17,13 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as checkpoint
 import tributary.torch
-from sklearn.datasets import load_digits
+from digits import Convolutional, Transformer, batches, pictures
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
-BATCH = 16
 EPOCHS = 3
-
-
-class Convolutional(nn.Module):
-    """A small net for pictures of 8 x 8."""
-
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Flatten(), nn.Linear(512, 64), nn.ReLU(), nn.Linear(64, 10),
-        )  # fmt: skip
-
-    def forward(self, pictures):
-        return self.layers(pictures)
-
-
-class Transformer(nn.Module):
-    """A small one that reads a picture as 8 words of 8 numbers."""
-
-    def __init__(self):
-        super().__init__()
-        self.embed = nn.Linear(8, 32)
-        self.places = nn.Parameter(torch.zeros(8, 32))
-        self.body = nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True), 2)
-        self.head = nn.Linear(32, 10)
-
-    def forward(self, pictures):
-        return self.head(self.body(self.embed(pictures.squeeze(1)) + self.places).mean(1))
-
-
-def pictures():
-    digits = load_digits()
-    data = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
-    labels = torch.tensor(digits.target)
-    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(7))
-    data, labels = data[order], labels[order]
-    return data[:1500], labels[:1500], data[1500:], labels[1500:]
-
-
-def batches(epoch, data, labels):
-    """This rank's batches of an epoch."""
-    rank, size = dist.get_rank(), dist.get_world_size()
-    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(epoch))
-    for first in range(0, len(order) - size * BATCH + 1, size * BATCH):
-        mine = order[first + rank * BATCH : first + (rank + 1) * BATCH]
-        yield data[mine], labels[mine]
 
 
 def epoch_of(model, optimizer, epoch, data, labels, pause=0.0):
