@@ -234,6 +234,20 @@ print(ctypes.CDLL(None).shmget(0x7472, 4096, int(sys.argv[1], 8)) >= 0)
                 running.kill()
             wait_until(lambda: not sleeps(), 10, "the end of the program on h1")
 
+    def test_what_was_started_from_another_host_is_in_the_session_of_who_came_from_outside(self):
+        """Linux shares cores by session: ranks that yield to others of another session starve those."""
+        with Lab("--hosts", "3", "--leaf-ports", "3") as lab:
+            words = [TRIB, "lab", "exec", "h1", "--", TRIB, "lab", "exec", "h2", "--", "sleep", "986"]
+            with subprocess.Popen([TRIB, "lab", "exec", "--name", lab.name, "h0", "--", *words], start_new_session=True) as running:
+                def sleeping():
+                    return subprocess.run(["pgrep", "-fx", "sleep 986"], capture_output=True, text=True).stdout.split()
+                wait_until(sleeping, 10, "a program on h2")
+                try:
+                    self.assertEqual([os.getsid(int(pid)) for pid in sleeping()], [running.pid])
+                finally:
+                    running.terminate()
+            wait_until(lambda: not list(pathlib.Path(lab.status()["folder"]).glob("porter-*")), 10, "the end of the porter")
+
     def test_no_folder_for_temporary_files_is_shared(self):
         with Lab("--hosts", "2", "--leaf-ports", "2") as lab, tempfile.TemporaryDirectory() as folder:
             show = ["sh", "-c", 'echo "${TMPDIR-none}"']
@@ -278,7 +292,7 @@ class Faults(unittest.TestCase):
             began = time.monotonic()
             argument = {"counts": [16], "iterations": 100_000}
             with RanksOnHosts(lab.name, 4, "loop_worker", "loop", argument) as ranks:
-                wait_until(lambda: all(ranks.progress(r) > 20 for r in range(4)), 30, "iterations")
+                ranks.reach(lambda: all(ranks.progress(r) > 20 for r in range(4)), 30, "iterations")
                 lab.fault("cut", "--link", "h3")
                 cut = [link["link"] for link in lab.status()["links"] if link["state"] == "cut"]
                 self.assertEqual(cut, ["h3"])
@@ -311,7 +325,7 @@ class Faults(unittest.TestCase):
                 stop = pathlib.Path(folder) / "stop"
                 argument = {"counts": [3, 700, 60_000], "stop": str(stop)}
                 with RanksOnHosts(lab.name, 4, "loop_worker", "loop", argument) as ranks:
-                    wait_until(lambda: ranks.progress(0) > 5, 30, "first operations")
+                    ranks.reach(lambda: ranks.progress(0) > 5, 30, "first operations")
                     before = lab.manager_status()
                     for daemon in ("manager", "leaf0"):
                         lab.fault("kill", "--process", daemon)
@@ -320,7 +334,7 @@ class Faults(unittest.TestCase):
                     self.assertEqual(lab.running(), {"manager", "spine", "leaf0", "leaf1"})
                     self.assertEqual(lab.run("fault start", "--process", "leaf0", check=False).returncode, 2)
                     told = ranks.progress(0)
-                    wait_until(lambda: ranks.progress(0) > told + 5, 60, "operations after it")
+                    ranks.reach(lambda: ranks.progress(0) > told + 5, 60, "operations after it")
                     after = lab.manager_status()
                     stop.touch()
                     results = ranks.results(60)

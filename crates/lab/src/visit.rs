@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SI
 use signal_hook::iterator::Signals;
 
 use crate::lab::{Context as _, Lab, LabError};
-use crate::namespace::{ask, end_with_us};
+use crate::namespace::{Porter, SOCKET, ask, end_with_us};
 use crate::topology::PlaceKind;
 use crate::ucx::only_links;
 
@@ -19,7 +19,7 @@ use crate::ucx::only_links;
 /// this process is killed, the command's process is killed too.
 ///
 /// The calling process must have one thread. It is inside the place afterwards, unless it was in
-/// one before: then the keeper runs the command.
+/// one before: then it is run by the porter of the visit that led there.
 pub fn visit(lab: &Lab, place: &str, command: &mut Command) -> Result<ExitStatus, LabError> {
     let kind = lab.place_kind(place)?;
     command.env("TRIB_LAB", lab.folder()).env("TRIB_MANAGER", lab.manager());
@@ -32,9 +32,11 @@ pub fn visit(lab: &Lab, place: &str, command: &mut Command) -> Result<ExitStatus
     };
     let program = command.get_program().display().to_string();
     if lab.is_around_us() {
-        return ask(lab.folder(), place, command, PASSED_ON).context(|| format!("run `{program}` in {place}"));
+        return ask(place, command, PASSED_ON).context(|| format!("run `{program}` in {place}"));
     }
     let entry = lab.entry(place)?;
+    let porter = Porter::start(lab.folder(), |place| lab.entry(place)).context(|| "start a porter".to_owned())?;
+    command.env(SOCKET, porter.socket());
     let folder = std::env::current_dir();
     let signals = Signals::new(PASSED_ON.iter().chain(&[SIGCHLD])).context(|| "listen for signals".to_owned())?;
     entry.enter().context(|| format!("enter {place}"))?;

@@ -1,8 +1,8 @@
 //! The process that owns a laboratory: process 1 of its PID namespace.
 //!
-//! It makes the places, says that it is ready, and then serves who is in one place and wants a
-//! program in another. Until its owner tells it to stay, it ends with its standard input; the
-//! laboratory ends with it.
+//! It makes the places, says that it is ready, and then only waits. Until its owner tells it to
+//! stay, it waits for the end of its standard input; afterwards it waits for ever. The laboratory
+//! ends with it.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -10,13 +10,11 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::doors::{Door, Doors, FILE};
 use super::init::Init;
-use super::porter::Porter;
 
 /// The byte with which the laboratory's owner tells the keeper, on its standard input, to outlive
 /// it.
@@ -43,9 +41,8 @@ pub fn run(folder: &Path, shared: &[PathBuf]) -> Result<(), String> {
     let doors = make_places(places.lines(), shared)?;
     let text = serde_json::to_vec(&doors).expect("names and numbers only");
     fs::write(folder.join(FILE), text).map_err(|error| format!("cannot write {FILE}: {error}"))?;
-    let porter = Porter::open(folder).map_err(|error| format!("cannot listen in {}: {error}", folder.display()))?;
     report_ready().map_err(|error| format!("cannot report to the owner: {error}"))?;
-    serve_until_owner_ends(&porter, &doors);
+    wait_for_owner();
     Ok(())
 }
 
@@ -118,35 +115,14 @@ fn report_ready() -> io::Result<()> {
     UnixDatagram::unbound()?.send_to(b"READY=1", path).map(drop)
 }
 
-/// Serves the places until the owner has ended; for ever, once the owner has told the keeper to
-/// stay.
-fn serve_until_owner_ends(porter: &Porter, doors: &Doors) {
-    let input = io::stdin();
-    let mut stays = false;
-    loop {
-        let mut events = [PollFd::new(porter, PollFlags::IN), PollFd::new(&input, PollFlags::IN)];
-        // Input that has ended would be ready all the time.
-        let watched = if stays { &mut events[..1] } else { &mut events[..] };
-        if poll(watched, None).is_err() {
-            continue;
-        }
-        let [asked, heard] = events.map(|event| !event.revents().is_empty());
-        if asked && let Err(error) = porter.take(doors) {
-            eprintln!("cannot serve a process in a place: {error}");
-        }
-        if heard && !stays {
-            stays = match read_word() {
-                Some(STAY) => true,
-                _ => return,
-            };
+/// Waits until the owner has ended; for ever, once the owner has told the keeper to stay.
+fn wait_for_owner() {
+    let mut word = [0];
+    if io::stdin().read_exact(&mut word).is_ok() && word == [STAY] {
+        loop {
+            std::thread::park();
         }
     }
-}
-
-/// The owner's next word; `None` when there will be none any more.
-fn read_word() -> Option<u8> {
-    let mut word = [0];
-    io::stdin().read_exact(&mut word).ok().map(|()| word[0])
 }
 
 pub(super) fn refused<E: std::fmt::Display>(action: &str) -> impl Fn(E) -> String {

@@ -34,4 +34,4 @@ mod temporary;
 
 pub(crate) use doors::Doors;
 pub(crate) use entry::{Entry, end_with_us};
-pub(crate) use porter::ask;
+pub(crate) use porter::{Porter, SOCKET, ask};

@@ -4,7 +4,6 @@ use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
 use std::process::{Command, ExitStatus};
 
 use rustix::net::{SendFlags, send};
@@ -15,8 +14,9 @@ use super::{ENDED, REFUSED, SOCKET};
 
 /// Has `command` run in `place`, with our standard streams, and passes `signals` on to it until it
 /// has ended.
-pub(crate) fn ask(folder: &Path, place: &str, command: &Command, signals: &[i32]) -> io::Result<ExitStatus> {
-    let stream = UnixStream::connect(folder.join(SOCKET))?;
+pub(crate) fn ask(place: &str, command: &Command, signals: &[i32]) -> io::Result<ExitStatus> {
+    let unknown = || io::Error::other(format!("{SOCKET} is not set: it names who leads from here into another place"));
+    let stream = UnixStream::connect(std::env::var_os(SOCKET).ok_or_else(unknown)?)?;
     let (input, output, errors) = (io::stdin(), io::stdout(), io::stderr());
     Request::new(place, command)?.send(&stream, [input.as_fd(), output.as_fd(), errors.as_fd()])?;
     for signal in signals {

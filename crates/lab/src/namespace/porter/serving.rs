@@ -1,56 +1,101 @@
-//! The keeper's side: a process for each program that somebody in a place asks for.
+//! The porter, and a process for each program that somebody in a place asks for.
 
-use std::io::{self, ErrorKind, Write as _};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::fmt::Display;
+use std::io::{self, PipeReader, PipeWriter, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{RecvFlags, recv};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, setpgid};
+use rustix::stdio::{dup2_stdin, dup2_stdout};
 
 use super::likeness::take_after;
 use super::request::Request;
-use super::{ENDED, REFUSED, SOCKET};
-use crate::namespace::doors::Doors;
-use crate::namespace::entry::end_with_us;
+use super::{ENDED, REFUSED};
+use crate::namespace::entry::{Entry, end_with_us};
 use crate::namespace::fork::{Side, end, fork_into};
 
-/// Where processes in places ask.
-pub(in crate::namespace) struct Porter(UnixListener);
+/// The process that serves those below a command. It ends with this value, or with this process.
+pub(crate) struct Porter {
+    socket: PathBuf,
+    _lifeline: PipeWriter,
+}
 
 impl Porter {
-    /// Opens the socket. Only this user gets into the folder.
-    pub(in crate::namespace) fn open(folder: &Path) -> io::Result<Self> {
-        UnixListener::bind(folder.join(SOCKET)).map(Self)
-    }
-
-    /// Takes a call and leaves it to a child of ours. This process must have one thread.
-    pub(in crate::namespace) fn take(&self, doors: &Doors) -> io::Result<()> {
-        let (stream, _) = self.0.accept()?;
-        if let Side::Child = fork_into(0)? {
-            serve(&stream, doors);
-            end(0);
+    /// Starts one with a socket in `folder`, which only this user gets into. `find` opens the way
+    /// into a place. The calling process must have one thread, and be outside all places.
+    pub(crate) fn start<E: Display>(folder: &Path, find: impl Fn(&str) -> Result<Entry, E>) -> io::Result<Self> {
+        let socket = folder.join(format!("porter-{}", std::process::id()));
+        // A porter that was killed has left it.
+        let _ = std::fs::remove_file(&socket);
+        let listener = UnixListener::bind(&socket)?;
+        let (owner, lifeline) = io::pipe()?;
+        match fork_into(0)? {
+            Side::Parent(_) => Ok(Self { socket, _lifeline: lifeline }),
+            Side::Child => {
+                drop(lifeline);
+                serve_until_owner_ends(&listener, &owner, &find);
+                let _ = std::fs::remove_file(&socket);
+                end(0)
+            }
         }
-        Ok(())
+    }
+
+    /// Where to ask.
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
     }
 }
 
-impl AsFd for Porter {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+fn serve_until_owner_ends<E: Display>(
+    listener: &UnixListener,
+    owner: &PipeReader,
+    find: &impl Fn(&str) -> Result<Entry, E>,
+) {
+    // What is typed at a terminal is for the command, and who reads its output waits for its end.
+    let _ = setpgid(None, None);
+    if let Ok(nothing) = rustix::fs::open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+        let _ = (dup2_stdin(&nothing), dup2_stdout(&nothing));
+    }
+    // The kernel reaps children of a process that ignores this.
+    // SAFETY: the call installs no handler; only the disposition changes.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+    loop {
+        let mut events = [PollFd::new(listener, PollFlags::IN), PollFd::new(owner, PollFlags::IN)];
+        if poll(&mut events, None).is_err() {
+            continue;
+        }
+        let [asked, ended] = events.map(|event| !event.revents().is_empty());
+        if ended {
+            return;
+        }
+        if asked && let Err(error) = take(listener, find) {
+            eprintln!("cannot serve a process in a place: {error}");
+        }
     }
 }
 
-fn serve(mut stream: &UnixStream, doors: &Doors) {
-    // The keeper ignores it and so has no zombies; but this process waits for a child.
+/// Takes a call and leaves it to a child of ours.
+fn take<E: Display>(listener: &UnixListener, find: &impl Fn(&str) -> Result<Entry, E>) -> io::Result<()> {
+    let (stream, _) = listener.accept()?;
+    if let Side::Child = fork_into(0)? {
+        serve(&stream, find);
+        end(0);
+    }
+    Ok(())
+}
+
+fn serve<E: Display>(mut stream: &UnixStream, find: &impl Fn(&str) -> Result<Entry, E>) {
+    // This process waits for a child.
     // SAFETY: the call installs no handler; only the disposition changes.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     // Who does not read the answer has ended.
-    let _ = match attend(stream, doors) {
+    let _ = match attend(stream, find) {
         Ok(Some(status)) => stream.write_all(&[[ENDED].as_slice(), &status.to_le_bytes()].concat()),
         Ok(None) => Ok(()),
         Err(error) => stream.write_all(&[&[REFUSED], error.to_string().as_bytes()].concat()),
@@ -59,10 +104,10 @@ fn serve(mut stream: &UnixStream, doors: &Doors) {
 
 /// Runs one program. Returns the status with which it ended; `None` if who asked for it has ended,
 /// and the program with it.
-fn attend(stream: &UnixStream, doors: &Doors) -> io::Result<Option<i32>> {
+fn attend<E: Display>(stream: &UnixStream, find: &impl Fn(&str) -> Result<Entry, E>) -> io::Result<Option<i32>> {
     let asker = socket_peercred(stream)?.pid;
     let (request, [input, output, errors]) = Request::receive(stream)?;
-    let entry = doors.entry(std::process::id(), &request.place)?.ok_or(ErrorKind::NotFound)?;
+    let entry = find(&request.place).map_err(|error| io::Error::other(error.to_string()))?;
     take_after(asker);
     entry.enter()?;
     // If the folder does not exist there, the root will do.
