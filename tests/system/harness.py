@@ -154,6 +154,19 @@ class Ranks:
             return "noted nothing"
         return f"noted {self.progress(rank)} {age:.1f} s ago"
 
+    def reach(self, condition, limit, what):
+        """Waits until a condition holds. Fails with what the ranks say, at once if they end first."""
+        ends = lambda: self.process.poll() is not None
+        try:
+            wait_until(lambda: ends() or condition(), limit, what)
+        except AssertionError as late:
+            folder = pathlib.Path(self.folder.name)
+            ended = {rank: file.read_text()[:300] for rank in range(self.ranks) if (file := folder / f"{rank}.json").exists()}
+            noted = ", ".join(f"rank {rank} {self.noted(rank)}" for rank in range(self.ranks))
+            raise AssertionError(f"{late} ({noted}; over: {ended or 'none'})") from None
+        if not condition():
+            raise AssertionError(f"{what}: the ranks ended first: {self.results()}")
+
     def pids(self):
         return [int((pathlib.Path(self.folder.name) / f"{rank}.pid").read_text()) for rank in range(self.ranks)]
 

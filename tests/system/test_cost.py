@@ -14,7 +14,7 @@ import pathlib
 import tempfile
 import unittest
 
-from harness import RanksOnHosts, wait_until
+from harness import RanksOnHosts
 from system_calls import Calls, tracepoint, waits
 from test_lab import Lab
 
@@ -87,10 +87,10 @@ class Cost(unittest.TestCase):
 
     def run_one(self, lab, nodes, ranks, gates, number):
         """Opens one gate; returns what links and nodes have counted when all ranks are through."""
-        wait_until(lambda: all(ranks.progress(rank) == 2 * number for rank in range(HOSTS)), 60, f"ranks at gate {number}")
+        ranks.reach(lambda: all(ranks.progress(rank) == 2 * number for rank in range(HOSTS)), 60, f"ranks at gate {number}")
         before = {**lab.counters(), **nodes.counters()}
         (gates / str(number)).touch()
-        wait_until(lambda: all(ranks.progress(rank) > 2 * number for rank in range(HOSTS)), 60, f"run {number}")
+        ranks.reach(lambda: all(ranks.progress(rank) > 2 * number for rank in range(HOSTS)), 60, f"run {number}")
         after = {**lab.counters(), **nodes.counters()}
         (gates / f"{number}.read").touch()
         return {key: tuple(a - b for a, b in zip(after[key], before[key])) for key in after}

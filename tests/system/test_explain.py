@@ -19,7 +19,7 @@ class Explain(unittest.TestCase):
         with Fabric() as fabric:
             argument = {"counts": [5], "iterations": 100_000, "pause": 0.001}
             with Ranks(fabric, 4, "loop_worker", "loop", argument) as ranks:
-                wait_until(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
+                ranks.reach(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
                 ((job,)) = [job["id"] for job in fabric.status()["jobs"]]
                 send(ranks.pids()[2], signal.SIGSTOP)
 
@@ -57,7 +57,7 @@ class Explain(unittest.TestCase):
             argument = {"counts": [90_000], "iterations": 100_000, "pause": 0.001}
             quota = {"lanes": 2, "stripe_threshold": 4096}
             with Ranks(fabric, 4, "loop_worker", "loop", argument, quota=quota) as ranks:
-                wait_until(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
+                ranks.reach(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
                 (job,) = fabric.status()["jobs"]
                 self.assertEqual([(lane["tree"], lane["root"], lane["nodes"]) for lane in job["lanes"]], [(0, "root", 3)] * 2)
                 parts = json.loads(explain(fabric, job["id"], "--json").stdout)["parts"]

@@ -24,7 +24,7 @@ class UpAgain(unittest.TestCase):
 
     def go_on(self, ranks):
         before = [ranks.progress(r) for r in range(2)]
-        wait_until(lambda: all(ranks.progress(r) > before[r] + 5 for r in range(2)), 60, "more operations")
+        ranks.reach(lambda: all(ranks.progress(r) > before[r] + 5 for r in range(2)), 60, "more operations")
 
     def finish(self, ranks):
         self.assertEqual({result["iterations"] for result in ranks.results(120)}, {300})

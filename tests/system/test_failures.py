@@ -7,7 +7,7 @@ import tempfile
 import time
 import unittest
 
-from harness import PYTHON, TRIB, Fabric, Ranks, rank_env, send, wait_until
+from harness import PYTHON, TRIB, Fabric, Ranks, rank_env, send
 
 JOIN = """
 import native, sys
@@ -100,7 +100,7 @@ context.finalize()
             sign = pathlib.Path(folder) / "killed"
             argument = {"signal": str(sign), "counts": counts}
             with Ranks(fabric, 8, "loop_worker", "until_error", argument, quota={"deputies": 0}) as ranks:
-                wait_until(lambda: ranks.progress(0) > 10, 30, "first operations")
+                ranks.reach(lambda: ranks.progress(0) > 10, 30, "first operations")
                 victims = {"rank": lambda: ranks.pids()[6], "node": lambda: fabric.processes()["leaf0"],
                            "root": lambda: fabric.processes()["root"]}
                 pid = victims[victim]()

@@ -5,7 +5,7 @@ import signal
 import tempfile
 import unittest
 
-from harness import Fabric, Ranks, resident_bytes, send, wait_until
+from harness import Fabric, Ranks, resident_bytes, send
 
 
 class Groups(unittest.TestCase):
@@ -13,7 +13,7 @@ class Groups(unittest.TestCase):
         with Fabric() as fabric:
             argument = {"warm_up": 500, "number": 5000, "gate": None}
             with Ranks(fabric, 4, "loop_worker", "many_groups", argument) as ranks:
-                wait_until(lambda: ranks.progress(0) == 0, 60, "warm-up")
+                ranks.reach(lambda: ranks.progress(0) == 0, 60, "warm-up")
                 nodes = {n: p for n, p in fabric.processes().items() if n != "manager"}
                 before = {name: resident_bytes(pid) for name, pid in nodes.items()}
                 results = ranks.results(timeout=180)
@@ -29,7 +29,7 @@ class Groups(unittest.TestCase):
                 argument = {"warm_up": 10, "number": 500, "gate": str(gate), "stream_count": 20_000}
                 quota = {"lease_operations": lease_operations}
                 with Ranks(fabric, 8, "loop_worker", "many_groups", argument, quota) as ranks:
-                    wait_until(lambda: ranks.progress(0) == 0, 60, "warm-up")
+                    ranks.reach(lambda: ranks.progress(0) == 0, 60, "warm-up")
                     manager = fabric.processes()["manager"]
                     send(manager, signal.SIGSTOP)
                     try:
@@ -45,13 +45,13 @@ class Groups(unittest.TestCase):
         with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
             stop = pathlib.Path(folder) / "stop"
             with Ranks(fabric, 4, "loop_worker", "loop", {"counts": [5, 9000], "stop": str(stop)}) as other:
-                wait_until(lambda: other.progress(0) > 5, 30, "the other job runs")
+                other.reach(lambda: other.progress(0) > 5, 30, "the other job runs")
                 for quota, groups, operations in quotas:
                     argument = {"groups": groups, "operations": operations}
                     with Ranks(fabric, 4, "loop_worker", "allgathers", argument, quota) as ranks:
                         ranks.results(60)
                 before = other.progress(0)
-                wait_until(lambda: other.progress(0) > before + 5, 30, "the other job goes on")
+                other.reach(lambda: other.progress(0) > before + 5, 30, "the other job goes on")
                 stop.touch()
                 other.results(60)
             self.assertTrue(all(node["connected"] for node in fabric.status()["nodes"]))

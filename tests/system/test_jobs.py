@@ -92,7 +92,7 @@ class Lists(unittest.TestCase):
             self.assertIn("no such jobs on", trib(fabric, "jobs"))
             loop = {"counts": [5], "iterations": 100_000, "pause": 0.001}
             with Ranks(fabric, 4, "loop_worker", "loop", loop) as ranks:
-                wait_until(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
+                ranks.reach(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
                 (job,) = listed(fabric)["live"]
                 self.assertEqual((job["state"], job["ranks"], job["root"], job["nodes"]["count"]), ("running", 4, "root", 3))
                 self.assertEqual((job["activity"]["ranks"], job["hosts"]["count"]), (4, 1))
@@ -118,7 +118,7 @@ class Lists(unittest.TestCase):
         with Fabric(shared_host=True) as fabric:
             with Ranks(fabric, 2, "loop_worker", "loop", {"counts": [5], "pause": 0.05}) as ranks:
                 # Nodes see none of these. Without a word from the ranks the job would be idle.
-                wait_until(lambda: all(ranks.progress(r) > 80 for r in range(2)), 60, "four seconds of operations")
+                ranks.reach(lambda: all(ranks.progress(r) > 80 for r in range(2)), 60, "four seconds of operations")
                 (job,) = listed(fabric)["live"]
                 self.assertEqual(job["state"], "running")
                 self.assertLess(job["activity"]["idle_ms"], 3_000)
@@ -147,7 +147,7 @@ class Lists(unittest.TestCase):
     def test_an_interrupted_job_says_by_what(self):
         with Fabric() as fabric:
             with Ranks(fabric, 4, "loop_worker", "loop", {"counts": [5], "pause": 0.01}) as ranks:
-                wait_until(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
+                ranks.reach(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
                 ranks.process.send_signal(signal.SIGINT)
                 ranks.process.wait(30)
             job, line = self.ended(fabric, lambda job: job["state"] == "interrupted")

@@ -8,7 +8,7 @@ import time
 import unittest
 
 from carried import ONCE
-from harness import TRIB, Fabric, Ranks, RanksOnHosts, wait_until
+from harness import TRIB, Fabric, Ranks, RanksOnHosts
 from test_lab import Lab
 
 MISMATCH, NODE, PEER, QUOTA = -6, -3, -7, -5
@@ -116,7 +116,7 @@ class Rails(unittest.TestCase):
             signal = pathlib.Path(folder, "killed")
             argument = {"signal": str(signal), "counts": [5, 60_000, 400_000]}
             with RanksOnHosts(lab.name, 4, "lanes_worker", "until_error", argument, {"lanes": 2, "deputies": 0}) as ranks:
-                wait_until(lambda: all(ranks.progress(r) > 3 for r in range(4)), 30, "operations run")
+                ranks.reach(lambda: all(ranks.progress(r) > 3 for r in range(4)), 30, "operations run")
                 lab.fault("kill", "--process", "leaf1.1")
                 signal.touch()
                 began = time.monotonic()

@@ -94,7 +94,7 @@ class Levels(unittest.TestCase):
             stop = pathlib.Path(folder) / "stop"
             argument = {"counts": [5, 100_000], "stop": str(stop), "pause": 0.01}
             with Ranks(fabric, RANKS, "loop_worker", "loop", argument, hosts=HOSTS, through=APART) as ranks:
-                wait_until(lambda: ranks.progress(0) > 5, 30, "first operations")
+                ranks.reach(lambda: ranks.progress(0) > 5, 30, "first operations")
                 edges = [edges_over_memory(pid) for pid in ranks.pids()]
                 drawn = subprocess.run([TRIB, "explain", "1", "--manager", fabric.manager], capture_output=True, text=True, timeout=30)
                 stop.touch()
@@ -125,7 +125,7 @@ class Levels(unittest.TestCase):
             stop = pathlib.Path(folder) / "stop"
             argument = {"counts": [5], "stop": str(stop), "pause": 0.01}
             with Ranks(fabric, RANKS, "loop_worker", "loop", argument, hosts=HOSTS) as ranks:
-                wait_until(lambda: ranks.progress(0) > 5, 30, "first operations")
+                ranks.reach(lambda: ranks.progress(0) > 5, 30, "first operations")
                 homes = {home["name"]: home["at"] for home in told(fabric, "explain", "1")["homes"]}
                 (job,) = told(fabric, "jobs")["live"]
                 stop.touch()
@@ -143,7 +143,7 @@ class Leaders(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, Fabric(shared_host=True) as fabric:
             argument = {"folder": folder, "lead": lead, "dies": dies}
             with Ranks(fabric, RANKS, "levels_worker", "survive", argument, through=ALONE, hosts=HOSTS[:number]) as ranks:
-                wait_until(lambda: min(ranks.progress(rank) for rank in range(RANKS)) > 3, 30, "first operations")
+                ranks.reach(lambda: min(ranks.progress(rank) for rank in range(RANKS)) > 3, 30, "first operations")
                 act(fabric, ranks)
                 (pathlib.Path(folder) / "stop").touch()
                 return self.results(ranks, folder, lead)
@@ -161,7 +161,7 @@ class Leaders(unittest.TestCase):
                 def act(fabric, ranks):
                     began, before = time.monotonic(), ranks.progress(7)
                     send(ranks.pids()[lead], signal.SIGKILL)
-                    wait_until(lambda: ranks.progress(7) > before + 10, 30, "operations without it")
+                    ranks.reach(lambda: ranks.progress(7) > before + 10, 30, "operations without it")
                     print(f"{number} hosts: others went on after {time.monotonic() - began:.1f} s")
 
                 said = self.run_without(number, lead, True, act)
@@ -179,7 +179,7 @@ class Leaders(unittest.TestCase):
             pid, before = ranks.pids()[lead], ranks.progress(7)
             send(pid, signal.SIGSTOP)
             try:
-                wait_until(lambda: ranks.progress(7) > before + 10, 60, "operations without it")
+                ranks.reach(lambda: ranks.progress(7) > before + 10, 60, "operations without it")
                 moved = {home["name"]: home["at"] for home in told(fabric, "jobs")["live"][0]["moved"]}
                 self.assertEqual(moved["host h1"], "rank 3 on h1")
             finally:
@@ -221,7 +221,7 @@ class Late(unittest.TestCase):
                 wait_until(lambda: self.late in self.late_ranks(fabric), 30, "its ranks say who is late")
                 self.assertEqual(self.late_ranks(fabric), {self.late: (2, "allreduce of 3 int64 (sum)")})
                 if not computes:
-                    wait_until(lambda: all(ranks.progress(rank) for rank in range(RANKS) if rank != self.late), 30, "they have waited")
+                    ranks.reach(lambda: all(ranks.progress(rank) for rank in range(RANKS) if rank != self.late), 30, "they have waited")
                 process = rf"rank {self.late} on h0 \(PID {ranks.pids()[self.late]}\)"
                 who = rf"field \(ranks 0-7\) waits for {process} to come to its 2nd operation, allreduce of 3 int64 \(sum\), for \d"
                 whole, group = self.text(fabric, "explain", "1"), self.text(fabric, "explain", "1/field")

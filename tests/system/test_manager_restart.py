@@ -73,16 +73,16 @@ class Restart(unittest.TestCase):
             stop = pathlib.Path(folder) / "stop"
             argument = {"counts": [3, 700, 60_000], "stop": str(stop), "pause": 0.02}
             with Ranks(fabric, 4, "loop_worker", "loop", argument) as ranks:
-                wait_until(lambda: all(ranks.progress(r) > 20 for r in range(4)), 90, "operations")
+                ranks.reach(lambda: all(ranks.progress(r) > 20 for r in range(4)), 90, "operations")
                 ((job, adopted),) = fabric.jobs()
                 self.assertFalse(adopted)
                 fabric.kill_manager()
                 before = [ranks.progress(r) for r in range(4)]
-                wait_until(lambda: all(ranks.progress(r) > before[r] + 5 for r in range(4)), 30, "operations without a manager")
+                ranks.reach(lambda: all(ranks.progress(r) > before[r] + 5 for r in range(4)), 30, "operations without a manager")
                 fabric.start_manager()
                 wait_until(lambda: fabric.jobs() == [(job, True)], 30, "the new manager knows the job")
                 before = [ranks.progress(r) for r in range(4)]
-                wait_until(lambda: all(ranks.progress(r) > before[r] + 5 for r in range(4)), 30, "operations beside the new manager")
+                ranks.reach(lambda: all(ranks.progress(r) > before[r] + 5 for r in range(4)), 30, "operations beside the new manager")
                 stop.touch()
                 results = ranks.results(60)
             self.assertEqual(len({result["iterations"] for result in results}), 1)
@@ -106,12 +106,12 @@ class Restart(unittest.TestCase):
         with Kept() as fabric, tempfile.TemporaryDirectory() as folder:
             stop = pathlib.Path(folder) / "stop"
             with Ranks(fabric, 4, "loop_worker", "loop", {"counts": [3, 60_000], "stop": str(stop)}) as ranks:
-                wait_until(lambda: ranks.progress(0) > 5, 90, "operations")
+                ranks.reach(lambda: ranks.progress(0) > 5, 90, "operations")
                 ((job, _),) = fabric.jobs()
                 fabric.kill_manager()
                 fabric.kill_nodes()
                 before = ranks.progress(0)
-                wait_until(lambda: ranks.progress(0) > before + 5, 60, "operations without nodes")
+                ranks.reach(lambda: ranks.progress(0) > before + 5, 60, "operations without nodes")
                 fabric.start_manager()
                 fabric.start_nodes()
                 wait_until(lambda: all(node["connected"] for node in fabric.status()["nodes"]), 60, "new nodes")

@@ -78,7 +78,7 @@ class Metrics(unittest.TestCase):
         with Watched(node=["--metrics", "127.0.0.1:0"], topology=TWO_LEVELS) as daemons:
             scrapes = {}
             with Ranks(None, 4, "loop_worker", "floats", self.ARGUMENT, env={"TRIB_MANAGER": daemons.url}) as ranks:
-                wait_until(lambda: ranks.progress(0) > 30, 60, "operations")
+                ranks.reach(lambda: ranks.progress(0) > 30, 60, "operations")
                 scrapes = {name: scrape(daemon.wait_for("X_TRIB_METRICS")) for name, daemon in daemons.nodes.items()}
                 ranks.stop()
             for path in ("datagram", "stream"):
@@ -103,10 +103,10 @@ class Metrics(unittest.TestCase):
             self.assertEqual(value(calm, "tributary_node_jobs"), 0)
             env = {"TRIB_MANAGER": daemons.url}
             with Ranks(None, 2, "loop_worker", "floats", self.ARGUMENT, env=env) as ranks:
-                wait_until(lambda: ranks.progress(0) > 20, 60, "first operations")
+                ranks.reach(lambda: ranks.progress(0) > 20, 60, "first operations")
                 manager, first = scrape(am), scrape(an)
                 begun = ranks.progress(0)
-                wait_until(lambda: ranks.progress(0) > begun + 20, 60, "more operations")
+                ranks.reach(lambda: ranks.progress(0) > begun + 20, 60, "more operations")
                 second = scrape(an)
                 self.check_names({**manager, **second})
                 self.check_manager(manager)

@@ -40,7 +40,7 @@ class Names(unittest.TestCase):
             gone = pathlib.Path(folder) / "gone"
             argument = {"counts": [5], "signal": str(gone), "name": NAME}
             with Ranks(fabric, 4, "loop_worker", "until_error", argument, quota={"deputies": 0}) as ranks:
-                wait_until(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
+                ranks.reach(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
                 pids = ranks.pids()
                 send(pids[3], signal.SIGSTOP)
                 wait_until(lambda: "waits for rank 3" in trib(fabric, "explain", "1").stdout, 30, "the node says who is late")
@@ -79,7 +79,7 @@ class Names(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             argument = {"counts": [5], "signal": f"{folder}/gone", "name": NAME}
             with Ranks(fabric, 4, "loop_worker", "until_error", argument, quota={"deputies": 0}) as ranks:
-                wait_until(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
+                ranks.reach(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
                 pids = ranks.pids()
                 try:
                     send(ranks.process.pid, signal.SIGSTOP)

@@ -7,7 +7,7 @@ import re
 import tempfile
 import unittest
 
-from harness import RanksOnHosts, wait_until
+from harness import RanksOnHosts
 from test_lab import Lab
 
 LONG = "datagrams of this job's length do not get through between {} and node {}, shorter ones do"
@@ -24,7 +24,7 @@ class NarrowNetwork(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             go = pathlib.Path(folder) / "go"
             with RanksOnHosts(lab.name, 4, "narrow_worker", "allreduce", {"go": str(go)}) as ranks:
-                wait_until(lambda: all(ranks.progress(r) == 1 for r in range(4)), 30, "a short operation")
+                ranks.reach(lambda: all(ranks.progress(r) == 1 for r in range(4)), 30, "a short operation")
                 lab.run("exec", place, "--", *change)
                 go.touch()
                 return [(end["error"], end["seconds"]) for end in ranks.results(60)]

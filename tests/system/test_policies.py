@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from harness import PYTHON, TRIB, Fabric, Ranks, rank_env, send, wait_until
+from harness import PYTHON, TRIB, Fabric, Ranks, rank_env, send
 
 from test_failures import join
 
@@ -94,12 +94,12 @@ class Policies(unittest.TestCase):
             stop = pathlib.Path(folder) / "stop"
             argument = {"counts": [5, 9000, 300_000], "stop": str(stop)}
             with Ranks(fabric, 6, "loop_worker", "loop", argument, quota={"recovery": "strict"}) as ranks:
-                wait_until(lambda: ranks.progress(0) > 5, 30, "first operations")
+                ranks.reach(lambda: ranks.progress(0) > 5, 30, "first operations")
                 self.assertIn("recovery strict", explained(fabric))
                 self.assertEqual(json.loads(explained(fabric, "--json"))["job"]["limits"]["recovery"], "strict")
                 send(fabric.processes()["leaf0"], signal.SIGKILL)
                 before = ranks.progress(0)
-                wait_until(lambda: ranks.progress(0) > before + 5, 60, "operations without the node")
+                ranks.reach(lambda: ranks.progress(0) > before + 5, 60, "operations without the node")
                 stop.touch()
                 results = ranks.results(60)
         self.assertEqual(len({result["digest"] for result in results}), 1)
@@ -111,7 +111,7 @@ class Policies(unittest.TestCase):
             with Fabric(backups=1) as fabric, tempfile.TemporaryDirectory() as folder:
                 argument = {"counts": [5, 30_000], "signal": str(pathlib.Path(folder) / "signal")}
                 with Ranks(fabric, 4, "loop_worker", "until_error", argument, quota=quota) as ranks:
-                    wait_until(lambda: ranks.progress(0) > 5, 30, "first operations")
+                    ranks.reach(lambda: ranks.progress(0) > 5, 30, "first operations")
                     command = [TRIB, "jobs", "--json", "--manager", fabric.manager]
                     jobs = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout)
                     self.assertEqual([job["recovery"] for job in jobs["live"]], ["notify"])

@@ -28,7 +28,7 @@ class Recovery(unittest.TestCase):
             stop = pathlib.Path(folder) / "stop"
             with Ranks(fabric, ranks, "loop_worker", "loop", {"counts": list(counts), "stop": str(stop)}) as running:
                 self.running = running
-                wait_until(lambda: running.progress(0) > 5, 30, "first operations")
+                running.reach(lambda: running.progress(0) > 5, 30, "first operations")
                 act()
                 self.await_operations("after it")
                 stop.touch()
@@ -38,7 +38,7 @@ class Recovery(unittest.TestCase):
 
     def await_operations(self, when):
         before = self.running.progress(0)
-        wait_until(lambda: self.running.progress(0) > before + 5, 60, f"operations {when}")
+        self.running.reach(lambda: self.running.progress(0) > before + 5, 60, f"operations {when}")
 
     def test_a_job_outlives_every_node_of_its_tree(self):
         for name in ("leaf0", "leaf1", "root"):
@@ -72,9 +72,9 @@ class Recovery(unittest.TestCase):
                     send(fabric.processes()[name], signal.SIGKILL)
                     send(ranks.pids()[7], signal.SIGCONT)
                     before = ranks.progress(0)
-                    wait_until(lambda: ranks.progress(0) > before + 5, 60, "operations after it")
+                    ranks.reach(lambda: ranks.progress(0) > before + 5, 60, "operations after it")
 
-                wait_until(lambda: ranks.progress(0) > 5, 30, "first operations")
+                ranks.reach(lambda: ranks.progress(0) > 5, 30, "first operations")
                 self.assertEqual(figures(), {})
                 lose("leaf0")
                 first = figures()
@@ -102,7 +102,7 @@ class Recovery(unittest.TestCase):
         with Fabric(backups=1) as fabric:
             # The ranks may keep less for each other than one long call takes.
             with Ranks(fabric, 8, "random_worker", "run", argument, quota={"rank_memory": 50_000}) as ranks:
-                wait_until(lambda: ranks.progress(0) >= number // 4, 60, "a quarter of the calls")
+                ranks.reach(lambda: ranks.progress(0) >= number // 4, 60, "a quarter of the calls")
                 send(fabric.processes()["leaf1"], signal.SIGKILL)
                 results = ranks.results(180)
         for rank, (result, want) in enumerate(zip(results, wanted)):
@@ -134,7 +134,7 @@ class Recovery(unittest.TestCase):
         argument = {"seed": seed, "number": number, "most": most, "shuffled": True, "shuffle_seed": seed}
         with Fabric() as fabric:
             with Ranks(fabric, 8, "random_worker", "run", argument) as ranks:
-                wait_until(lambda: ranks.progress(0) >= number // 4, 60, "a quarter of the calls")
+                ranks.reach(lambda: ranks.progress(0) >= number // 4, 60, "a quarter of the calls")
                 for name in ("leaf0", "root"):
                     send(fabric.processes()[name], signal.SIGKILL)
                 results = ranks.results(180)
@@ -284,7 +284,7 @@ context.finalize()
             killed = pathlib.Path(folder) / "killed"
             argument = {"counts": [5, 9000], "signal": str(killed)}
             with Ranks(fabric, 8, "loop_worker", "until_error", argument, quota={"deputies": 0}) as ranks:
-                wait_until(lambda: ranks.progress(0) > 20, 30, "first operations")
+                ranks.reach(lambda: ranks.progress(0) > 20, 30, "first operations")
                 send(fabric.processes()["leaf0"], signal.SIGKILL)
                 killed.touch()
                 results = ranks.results()

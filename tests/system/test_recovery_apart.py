@@ -6,7 +6,7 @@ import pathlib
 import tempfile
 import unittest
 
-from harness import RanksOnHosts, wait_until
+from harness import RanksOnHosts
 from test_lab import Lab
 
 #: How long a rank looks for a candidate of a node.
@@ -26,10 +26,10 @@ class HostsApart(unittest.TestCase):
             stop = pathlib.Path(folder) / "stop"
             argument = {"counts": [5, 9000, 100_000], "stop": str(stop)}
             with RanksOnHosts(self.lab.name, 4, "loop_worker", "loop", argument) as ranks:
-                wait_until(lambda: ranks.progress(0) > 5, 30, "first operations")
+                ranks.reach(lambda: ranks.progress(0) > 5, 30, "first operations")
                 self.lab.fault("kill", "--process", "leaf0")
                 before = ranks.progress(0)
-                wait_until(lambda: ranks.progress(0) > before + 5, 60, "operations after it")
+                ranks.reach(lambda: ranks.progress(0) > before + 5, 60, "operations after it")
                 stop.touch()
                 results = ranks.results(60)
         self.lab.fault("start", "--process", "leaf0")
@@ -41,7 +41,7 @@ class HostsApart(unittest.TestCase):
             signal = pathlib.Path(folder) / "signal"
             argument = {"counts": [5], "signal": str(signal)}
             with RanksOnHosts(self.lab.name, 4, "loop_worker", "until_error", argument, {"dead_after_ms": 5000}) as ranks:
-                wait_until(lambda: all(ranks.progress(rank) > 5 for rank in range(4)), 30, "first operations")
+                ranks.reach(lambda: all(ranks.progress(rank) > 5 for rank in range(4)), 30, "first operations")
                 for name in ("leaf0", "leaf1", "spine"):
                     self.lab.fault("kill", "--process", name)
                 signal.touch()

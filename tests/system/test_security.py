@@ -11,7 +11,7 @@ import threading
 import time
 import unittest
 
-from harness import Fabric, Ranks, wait_until
+from harness import Fabric, Ranks
 
 MAGIC = bytes([0x54, 0x72])
 HEADER = 104
@@ -104,7 +104,7 @@ class Security(unittest.TestCase):
             stranger = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             try:
                 with Ranks(fabric, 8, "loop_worker", "floats", self.ARGUMENT) as ranks:
-                    wait_until(lambda: ranks.progress(0) > 5, 30, "first operations")
+                    ranks.reach(lambda: ranks.progress(0) > 5, 30, "first operations")
                     sent = {"replayed": 0, "damaged": 0, "other source": 0, "noise": 0}
                     end = time.monotonic() + 20
                     while ranks.progress(0) < self.ARGUMENT["iterations"] - 20 and time.monotonic() < end:

@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from harness import Fabric, Ranks, send, wait_until
+from harness import Fabric, Ranks, send
 
 
 def burn(stop):
@@ -21,7 +21,7 @@ class StoppedNode(unittest.TestCase):
         with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
             stop = pathlib.Path(folder) / "stop"
             with Ranks(fabric, 8, "loop_worker", "loop", {"counts": [5, 9000], "stop": str(stop)}) as ranks:
-                wait_until(lambda: ranks.progress(0) > 20, 30, "first operations")
+                ranks.reach(lambda: ranks.progress(0) > 20, 30, "first operations")
                 for name in ("root", "leaf0"):
                     pid = fabric.processes()[name]
                     send(pid, signal.SIGSTOP)
@@ -32,7 +32,7 @@ class StoppedNode(unittest.TestCase):
                         self.assertEqual([ranks.progress(r) for r in range(8)], frozen, f"{name} is stopped")
                     finally:
                         send(pid, signal.SIGCONT)
-                    wait_until(lambda: ranks.progress(0) > frozen[0] + 20, 30, f"progress after {name} goes on")
+                    ranks.reach(lambda: ranks.progress(0) > frozen[0] + 20, 30, f"progress after {name} goes on")
                 stop.touch()
                 results = ranks.results()
             self.assertEqual(len({r["digest"] for r in results}), 1)
@@ -41,7 +41,7 @@ class StoppedNode(unittest.TestCase):
         with Fabric(leaves=1) as fabric, tempfile.TemporaryDirectory() as folder:
             stop = pathlib.Path(folder) / "stop"
             with Ranks(fabric, 4, "loop_worker", "loop", {"counts": [5], "stop": str(stop)}) as ranks:
-                wait_until(lambda: ranks.progress(0) > 20, 30, "first operations")
+                ranks.reach(lambda: ranks.progress(0) > 20, 30, "first operations")
                 pid = fabric.processes()["leaf0"]
                 # Meanwhile the ranks ask again and again; the node answers each of these questions
                 # with the result.
@@ -59,7 +59,7 @@ class StoppedNode(unittest.TestCase):
             stop = pathlib.Path(folder) / "stop"
             argument = {"counts": [5, 9000], "stop": str(stop)}
             with Ranks(fabric, 8, "loop_worker", "loop", argument, quota={"deputies": 0}) as ranks:
-                wait_until(lambda: ranks.progress(0) > 20, 30, "first operations")
+                ranks.reach(lambda: ranks.progress(0) > 20, 30, "first operations")
                 pids = [fabric.processes()[name] for name in ("leaf0", "root")]
                 for pid in pids:
                     send(pid, signal.SIGSTOP)
@@ -68,7 +68,7 @@ class StoppedNode(unittest.TestCase):
                 for pid in pids:
                     send(pid, signal.SIGCONT)
                 before = ranks.progress(0)
-                wait_until(lambda: ranks.progress(0) > before + 20, 60, "progress afterwards")
+                ranks.reach(lambda: ranks.progress(0) > before + 20, 60, "progress afterwards")
                 stop.touch()
                 results = ranks.results()
             silent = {name: counters["links_silent"] for name, counters in fabric.node_counters().items()}
@@ -81,7 +81,7 @@ class StoppedNode(unittest.TestCase):
                 stopped = pathlib.Path(folder) / "stopped"
                 argument = {"counts": [5, 9000], "signal": str(stopped)}
                 with Ranks(fabric, 8, "loop_worker", "until_error", argument, quota={"deputies": 0, "dead_after_ms": 5000}) as ranks:
-                    wait_until(lambda: ranks.progress(0) > 20, 30, "first operations")
+                    ranks.reach(lambda: ranks.progress(0) > 20, 30, "first operations")
                     pid = fabric.processes()[name]
                     send(pid, signal.SIGSTOP)
                     stopped.touch()
@@ -101,13 +101,13 @@ class StoppedNode(unittest.TestCase):
             stop = pathlib.Path(folder) / "stop"
             argument = {"counts": [5, 9000], "stop": str(stop)}
             with Ranks(fabric, 8, "loop_worker", "loop", argument, quota=quota) as ranks:
-                wait_until(lambda: ranks.progress(0) > 20, 60, "first operations")
+                ranks.reach(lambda: ranks.progress(0) > 20, 60, "first operations")
                 for burner in burners:
                     burner.start()
                 try:
                     time.sleep(15)
                     before = ranks.progress(0)
-                    wait_until(lambda: ranks.progress(0) > before, 100, "progress under load")
+                    ranks.reach(lambda: ranks.progress(0) > before, 100, "progress under load")
                     stop.touch()
                     ranks.results()
                 finally:

@@ -110,9 +110,9 @@ class Topology(unittest.TestCase):
             argument = {"counts": [3, 5_000, 60_000], "pause": 0.01, "stop": str(stop)}
             first, second = "tux0,tux4,tux1", "tux2,tux5,tux6,tux3"
             with cluster.job(first, argument) as one:
-                wait_until(lambda: one.progress(0) > 2, 30, "the first job's operations")
+                one.reach(lambda: one.progress(0) > 2, 30, "the first job's operations")
                 with cluster.job(second, argument) as two:
-                    wait_until(lambda: two.progress(0) > 2, 30, "the second job's operations")
+                    two.reach(lambda: two.progress(0) > 2, 30, "the second job's operations")
                     nodes = [sorted(job["nodes"]) for job in cluster.status()["jobs"]]
                     stop.touch()
                     self.assertEqual(len(two.results(60)), 4)
@@ -122,7 +122,7 @@ class Topology(unittest.TestCase):
             # to the spine above.
             for hosts, expected in [("tux2,tux3", ["leaf0"]), ("login,tux7", ["leaf1", "spine1"])]:
                 with cluster.job(hosts, {**argument, "stop": "/nonexistent", "iterations": 60}) as ranks:
-                    wait_until(lambda: ranks.progress(0) > 2, 30, "operations")
+                    ranks.reach(lambda: ranks.progress(0) > 2, 30, "operations")
                     self.assertEqual([sorted(job["nodes"]) for job in cluster.status()["jobs"]], [expected])
                     ranks.results(60)
 
@@ -133,7 +133,7 @@ class Topology(unittest.TestCase):
             for victim, root in expected.items():
                 cluster.kill(victim)
                 with cluster.job("tux0,tux7", loop) as ranks:
-                    wait_until(lambda: ranks.progress(0) > 2, 30, "operations")
+                    ranks.reach(lambda: ranks.progress(0) > 2, 30, "operations")
                     (job,) = cluster.status()["jobs"]
                     text = trib("explain", str(job["id"]), "--manager", cluster.manager)
                     ranks.results(60)
@@ -176,10 +176,10 @@ class Topology(unittest.TestCase):
             stop = self.folder / "stop"
             loop = {"counts": [9, 60_000], "pause": 0.02, "stop": str(stop)}
             with cluster.job("tux0,tux4", loop) as one:
-                wait_until(lambda: one.progress(0) > 2, 30, "the first job's operations")
+                one.reach(lambda: one.progress(0) > 2, 30, "the first job's operations")
                 cluster.restart_manager()
                 with cluster.job("tux1,tux5", loop) as two:
-                    wait_until(lambda: two.progress(0) > 2, 30, "the second job's operations")
+                    two.reach(lambda: two.progress(0) > 2, 30, "the second job's operations")
                     jobs = [(job["adopted"], job["root"]) for job in cluster.status()["jobs"]]
                     stop.touch()
                     two.results(60)

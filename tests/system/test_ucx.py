@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 from carried import ONCE
-from harness import TRIB, RanksOnHosts, wait_until
+from harness import TRIB, RanksOnHosts
 from test_doctor import by_name
 from test_lab import Lab
 from test_random_collectives import expected
@@ -72,10 +72,10 @@ class Ucx(unittest.TestCase):
                 stop = pathlib.Path(folder) / "stop"
                 argument = {"counts": [3, 700, 60_000], "stop": str(stop)}
                 with RanksOnHosts(lab.name, 4, "loop_worker", "loop", argument) as ranks:
-                    wait_until(lambda: ranks.progress(0) > 5, 30, "first operations")
+                    ranks.reach(lambda: ranks.progress(0) > 5, 30, "first operations")
                     lab.fault("kill", "--process", name)
                     before = ranks.progress(0)
-                    wait_until(lambda: ranks.progress(0) > before + 5, 60, "operations after it")
+                    ranks.reach(lambda: ranks.progress(0) > before + 5, 60, "operations after it")
                     stop.touch()
                     results = ranks.results(60)
             self.assertEqual(len({result["digest"] for result in results}), 1)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import TRIB, Fabric, Ranks, send, wait_until
+from harness import TRIB, Fabric, Ranks, send
 from terminal import Terminal, text_of
 
 
@@ -18,13 +18,13 @@ class Watch(unittest.TestCase):
         cls.env = {"TRIB_MANAGER": cls.fabric.manager}
         argument = {"counts": [5, 60_000], "iterations": 1_000_000, "pause": 0.01}
         cls.ranks = cls.enterClassContext(Ranks(cls.fabric, 4, "loop_worker", "loop", argument))
-        wait_until(lambda: all(cls.ranks.progress(rank) > 5 for rank in range(4)), 30, "operations")
+        cls.ranks.reach(lambda: all(cls.ranks.progress(rank) > 5 for rank in range(4)), 30, "operations")
         ((cls.job,)) = [job["id"] for job in cls.fabric.status()["jobs"]]
 
     def go_on(self):
         """Waits until every rank has done more."""
         before = [self.ranks.progress(rank) for rank in range(4)]
-        wait_until(lambda: all(self.ranks.progress(rank) > before[rank] for rank in range(4)), 30, "more operations")
+        self.ranks.reach(lambda: all(self.ranks.progress(rank) > before[rank] for rank in range(4)), 30, "more operations")
 
     def said(self, *words, env=None):
         done = subprocess.run([TRIB, *words], env={**os.environ, **self.env, **(env or {})}, capture_output=True,
@@ -106,7 +106,7 @@ class Watch(unittest.TestCase):
         with Fabric() as fabric:
             env = {"TRIB_MANAGER": fabric.manager}
             with Ranks(fabric, 2, "loop_worker", "loop", {"counts": [5], "iterations": 1_000_000, "pause": 0.001}) as ranks:
-                wait_until(lambda: all(ranks.progress(rank) > 5 for rank in range(2)), 30, "operations")
+                ranks.reach(lambda: all(ranks.progress(rank) > 5 for rank in range(2)), 30, "operations")
                 ((job,)) = [job["id"] for job in fabric.status()["jobs"]]
                 with Terminal([TRIB, "explain", str(job), "--watch", "--interval", "0.1"], 80, env=env) as terminal:
                     terminal.until(lambda picture: "ranks 0-1" in picture or "leaf" in picture)
