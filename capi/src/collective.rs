@@ -131,7 +131,7 @@ pub unsafe extern "C" fn trib_bcast(g: *mut TribGroup, buf: *mut c_void, bytes: 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_barrier(g: *mut TribGroup) -> c_int {
     // SAFETY: the caller's contract.
-    unsafe { run(g, Buffers::NONE, || Ok(operation::barrier())) }
+    guard(|| unsafe { given(g, "g") }?.group.barrier())
 }
 
 /// Every member gives a block per member and gets its own, reduced.

@@ -40,16 +40,22 @@ pub fn shares(signature: &Signature, size: u32, rank: u32) -> (Range<u64>, Range
     if signature.collective == Collective::Barrier {
         return (0..0, 0..0);
     }
-    (given(signature, size, rank), gotten(signature, size, rank))
+    let len = vector_elements(signature, size).unwrap_or(0);
+    (given_of(signature, len, rank), gotten_of(signature, len, rank))
 }
 
 /// The elements of the vector that group rank `rank` gives.
 #[inline]
 pub fn given(signature: &Signature, size: u32, rank: u32) -> Range<u64> {
-    let (len, block) = (vector_elements(signature, size).unwrap_or(0), signature.count);
+    given_of(signature, vector_elements(signature, size).unwrap_or(0), rank)
+}
+
+/// The same of a vector of `len` elements.
+#[inline]
+fn given_of(signature: &Signature, len: u64, rank: u32) -> Range<u64> {
     match signature.collective {
         Collective::Bcast if rank != signature.root => 0..0,
-        Collective::Allgather => block_range(block, rank),
+        Collective::Allgather => block_range(signature.count, rank),
         _ => 0..len,
     }
 }
@@ -57,11 +63,16 @@ pub fn given(signature: &Signature, size: u32, rank: u32) -> Range<u64> {
 /// The elements of the vector that group rank `rank` gets.
 #[inline]
 pub fn gotten(signature: &Signature, size: u32, rank: u32) -> Range<u64> {
-    let (len, block) = (vector_elements(signature, size).unwrap_or(0), signature.count);
+    gotten_of(signature, vector_elements(signature, size).unwrap_or(0), rank)
+}
+
+/// The same of a vector of `len` elements.
+#[inline]
+fn gotten_of(signature: &Signature, len: u64, rank: u32) -> Range<u64> {
     match signature.collective {
         Collective::Reduce if rank != signature.root => 0..0,
         Collective::Bcast if rank == signature.root => 0..0,
-        Collective::ReduceScatter => block_range(block, rank),
+        Collective::ReduceScatter => block_range(signature.count, rank),
         _ => 0..len,
     }
 }

@@ -20,7 +20,8 @@ use crate::table;
 /// [`FoldError`] when the operator is not defined for the type, or a length does not fit. `first`
 /// is untouched then.
 pub fn fold_into(dtype: DataType, op: ReduceOp, first: &mut [u8], rest: &[&[u8]]) -> Result<(), FoldError> {
-    fold_into_on(Path::best(), dtype, op, first, rest)
+    // SAFETY: the best path of this processor is one that it has.
+    unsafe { fold(Path::best(), dtype, op, first, rest) }
 }
 
 /// [`fold_into`] with the instructions of one path, for tests and measurements. All paths give the
@@ -40,12 +41,21 @@ pub fn fold_into_on(
     first: &mut [u8],
     rest: &[&[u8]],
 ) -> Result<(), FoldError> {
+    assert!(path.is_available(), "this processor has no {path}");
+    // SAFETY: the line above has found that.
+    unsafe { fold(path, dtype, op, first, rest) }
+}
+
+/// # Safety
+///
+/// The processor has the instructions of the path.
+#[inline]
+unsafe fn fold(path: Path, dtype: DataType, op: ReduceOp, first: &mut [u8], rest: &[&[u8]]) -> Result<(), FoldError> {
     let cell = table::cell(dtype, op).ok_or(FoldError::Unsupported { dtype, op })?;
     check_lengths(dtype, first, rest)?;
-    assert!(path.is_available(), "this processor has no {path}");
     // Only floats need the standard environment: pairs are compared as integers.
     let _environment = (dtype.class() == Class::Float).then(Environment::enter);
-    // SAFETY: the processor has the instructions of the path, checked in the line above.
+    // SAFETY: the caller's contract.
     unsafe { cell.kernels.on(path)(first, rest, &cell.order) };
     Ok(())
 }

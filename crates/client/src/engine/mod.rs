@@ -49,7 +49,7 @@ use crate::params::Progress;
 use crate::posting::Posting;
 use crate::way::Connection;
 pub(crate) use boards::HostTrees;
-use boards::{Boards, FirstWait};
+use boards::{Boards, FirstWait, Ran};
 pub(crate) use helper::SignalMask;
 use lane::Lane;
 pub(crate) use lane::Sources;
@@ -158,6 +158,7 @@ impl Shared {
     }
 
     /// Locks the engine for a call of the application.
+    #[inline]
     pub(crate) fn enter(&self) -> Result<MutexGuard<'_, Engine>, Error> {
         self.fork.check()?;
         let engine = self.lock()?;
@@ -167,6 +168,7 @@ impl Shared {
         Ok(engine)
     }
 
+    #[inline]
     pub(crate) fn lock(&self) -> Result<MutexGuard<'_, Engine>, Error> {
         self.engine.lock().map_err(|_| poisoned())
     }
@@ -189,18 +191,22 @@ impl Shared {
     }
 
     /// Posts an operation and waits for it.
-    pub(crate) fn run(&self, group: &GroupState, posting: Posting) -> Result<(), Error> {
+    pub(crate) fn run(&self, group: &GroupState, mut posting: Posting) -> Result<(), Error> {
         let mut engine = self.enter()?;
-        match engine.run(&self.lanes, group, posting) {
+        let completion = match engine.run(group, &mut posting) {
             // Nothing has changed but the board. If lanes are neglected for it, the helper has to
             // look after them.
-            Ok(None) => Ok(()),
-            Ok(Some(completion)) => self.wait_inside(engine, &completion, None),
-            Err(error) => {
-                self.leave(engine);
-                Err(error)
-            }
-        }
+            Ran::Over => return Ok(()),
+            Ran::Begun(completion) => completion,
+            Ran::Not => match engine.post(&self.lanes, group, posting) {
+                Ok(completion) => completion,
+                Err(error) => {
+                    self.leave(engine);
+                    return Err(error);
+                }
+            },
+        };
+        self.wait_inside(engine, &completion, None)
     }
 
     /// Starts to make a group in which this process has `rank`.
@@ -321,24 +327,16 @@ impl Engine {
         Nanos(self.clock.last())
     }
 
-    /// Posts an operation whose caller waits for it. `None`: it is over already.
-    fn run(&mut self, lanes: &Lanes, group: &GroupState, posting: Posting) -> Result<Option<Arc<Completion>>, Error> {
-        let (at, (signature, memory)) = match (self.board_for(group, &posting), posting) {
-            (Some(at), Posting::Whole(signature, memory)) => (at, (signature, memory)),
-            (_, posting) => return self.post(lanes, group, posting).map(Some),
-        };
+    /// Does an operation whose caller waits for it at once, if it can.
+    #[inline]
+    fn run(&mut self, group: &GroupState, posting: &mut Posting) -> Ran {
+        let Posting::Whole(signature, memory) = posting else { return Ran::Not };
         let Engine { boards, stare, board_patience: patience, clock, .. } = self;
-        match boards.run(at, signature, memory, &mut FirstWait { stare, patience, clock }) {
-            Ok(None) => Ok(None),
-            Ok(waits) => {
-                self.now();
-                Ok(waits)
-            }
-            Err(memory) => {
-                let now = self.now();
-                self.boards.post(at, (now, &mut self.lanes[0]), signature, memory).map(Some)
-            }
+        let ran = boards.run(group, *signature, memory, &mut FirstWait { stare, patience, clock });
+        if let Ran::Begun(_) = ran {
+            self.now();
         }
+        ran
     }
 
     /// The index of the group among those that have boards, if this operation goes there.

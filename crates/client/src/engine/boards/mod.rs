@@ -105,6 +105,16 @@ struct Waiting {
     completion: Arc<Completion>,
 }
 
+/// What has become of an operation that was to be done at once.
+pub(super) enum Ran {
+    /// It is over.
+    Over,
+    /// It is posted, and this member has given to it.
+    Begun(Arc<Completion>),
+    /// It is to be posted.
+    Not,
+}
+
 /// A group that is about to be made, and is to look for boards.
 pub(super) struct Plan {
     reach: Reach,
@@ -242,36 +252,39 @@ impl Boards {
         }
     }
 
-    /// Does a short operation of a group that `takes` it, whose caller waits for it. `Err` has the
-    /// memory of one that is to be posted; `Ok(None)`: it is over already.
+    /// Does a short operation of a group, if it goes over a board, whose caller waits for it.
+    #[inline]
     pub(super) fn run(
         &mut self,
-        at: usize,
+        group: &GroupState,
         signature: Signature,
-        memory: Memory,
+        memory: &mut Memory,
         first_wait: &mut FirstWait<'_>,
-    ) -> Result<Option<Arc<Completion>>, Memory> {
-        let Boards { groups, bell: Some(bell), operations, active, .. } = self else { return Err(memory) };
+    ) -> Ran {
+        let Boards { groups, bell: Some(bell), operations, active, .. } = self else { return Ran::Not };
+        let Some(at) = group.board() else { return Ran::Not };
         let Some(Group { state, way: Way::Board(running), .. }) = groups.get_mut(at).and_then(Option::as_mut) else {
-            return Err(memory);
+            return Ran::Not;
         };
-        if state.error().is_some() {
-            return Err(memory);
+        // The index may be another group's by now.
+        let is_same = std::ptr::eq(&raw const **state, group);
+        if !is_same || group.error().is_some() || !running.serves(&signature) {
+            return Ran::Not;
         }
         match running.run_short(signature, memory, bell, first_wait) {
             Ok(()) => {
                 *operations += 1;
-                Ok(None)
+                Ran::Over
             }
-            Err((memory, false)) => Err(memory),
-            Err((memory, true)) => {
+            Err(false) => Ran::Not,
+            Err(true) => {
                 let completion = Arc::new(Completion::on_board(at, signature));
-                running.post_given(signature, memory, completion.clone());
+                running.post_given(signature, std::mem::replace(memory, Memory::none()), completion.clone());
                 *operations += 1;
                 if !active.contains(&at) {
                     active.push(at);
                 }
-                Ok(Some(completion))
+                Ran::Begun(completion)
             }
         }
     }

@@ -429,13 +429,13 @@ fn an_operation_done_at_once_is_that_of_all_members_however_many_there_are() {
             let draw = Draw { collective, count, root: size - 1, in_place: false };
             let mut all: Vec<Posted> = Vec::new();
             for member in 0..size {
-                let (posted, memory, signature) = prepare((member, size), draw, turn as u64, &members.shape);
+                let (posted, mut memory, signature) = prepare((member, size), draw, turn as u64, &members.shape);
                 let (running, bell) = &mut members.all[member as usize];
                 let first_wait = &mut FirstWait { stare: &mut stare, patience: &mut patience, clock: &mut clock };
-                match running.run_short(signature, memory, bell, first_wait) {
+                match running.run_short(signature, &mut memory, bell, first_wait) {
                     Ok(()) => posted.completion.finish(Ok(())),
-                    Err((memory, true)) => running.post_given(signature, memory, posted.completion.clone()),
-                    Err((memory, false)) => running.post(signature, memory, posted.completion.clone()),
+                    Err(true) => running.post_given(signature, memory, posted.completion.clone()),
+                    Err(false) => running.post(signature, memory, posted.completion.clone()),
                 }
                 all.push(posted);
             }

@@ -60,6 +60,7 @@ impl Layout {
         self.slot(WINDOW)
     }
 
+    #[inline]
     pub(super) fn sleepers(self) -> usize {
         0
     }
@@ -70,6 +71,7 @@ impl Layout {
         LINE + 2 * LINE * member
     }
 
+    #[inline]
     pub(super) fn taken(self, member: usize) -> usize {
         self.member(member)
     }

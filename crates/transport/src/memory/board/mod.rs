@@ -275,6 +275,7 @@ impl Board {
     ///
     /// # Panics
     /// If that is longer than a piece.
+    #[inline]
     pub fn given_at(&self, piece: u64, member: usize, len: usize) -> *const u8 {
         self.mapping.at(self.layout.given(piece, member, len))
     }

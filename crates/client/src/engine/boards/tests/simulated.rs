@@ -246,15 +246,15 @@ impl Simulation {
             draw.collective = Collective::Allreduce;
         }
         let size = self.states.len() as u32;
-        let (posted, memory, signature) = prepare((member as u32, size), draw, turn as u64, &self.group.shape);
+        let (posted, mut memory, signature) = prepare((member as u32, size), draw, turn as u64, &self.group.shape);
         let (running, bell, _) = &mut self.group.members[member];
         let (mut stare, mut patience) = (Stare::default(), Patience::new(Yields { span: Duration::ZERO, count: 1 }));
         let mut clock = Clock::start();
         let first_wait = &mut FirstWait { stare: &mut stare, patience: &mut patience, clock: &mut clock };
-        match running.run_short(signature, memory, bell, first_wait) {
+        match running.run_short(signature, &mut memory, bell, first_wait) {
             Ok(()) => posted.completion.finish(Ok(())),
-            Err((memory, true)) => running.post_given(signature, memory, posted.completion.clone()),
-            Err((memory, false)) => running.post(signature, memory, posted.completion.clone()),
+            Err(true) => running.post_given(signature, memory, posted.completion.clone()),
+            Err(false) => running.post(signature, memory, posted.completion.clone()),
         }
         self.posted[member].push(posted);
     }
