@@ -174,6 +174,12 @@ class Interposer(Programs):
                 _, _, report = self.good(Mpi(fabric, ranks, PROGRAMS / "irecv_rendezvous"), 60)
                 self.assertGreater(self.tree(report), 0)
 
+    def test_what_ranks_did_before_a_barrier_is_seen_after_it(self):
+        with Fabric() as fabric:
+            for through in ("preload", "component"):
+                _, _, report = self.good(Mpi(fabric, 3, PROGRAMS / "seen_after_barrier", through=through), 60)
+                self.assertGreaterEqual(self.tree(report, "MPI_Barrier"), 3 * 3 * 100, through)
+
     def test_5000_communicators(self):
         with Fabric() as fabric:
             out, _, report = self.good(Mpi(fabric, 2, PROGRAMS / "comm_churn", "5000"), 240)

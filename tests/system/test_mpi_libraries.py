@@ -109,6 +109,13 @@ class Libraries(unittest.TestCase):
         self.assertEqual(code, 0, err)
         self.assertEqual(report["collectives"]["MPI_Allreduce"]["tree"], 80, err)
 
+    def test_under_mpich_what_ranks_did_before_a_barrier_is_seen_after_it(self):
+        both, program = self.build_mpich("seen_after_barrier")
+        with Fabric() as fabric:
+            code, said, report = self.mpich(fabric, program, library=both / "libtrib_mpi.so")
+        self.assertIn(code, (0, None), said)
+        self.assertEqual(report["collectives"]["MPI_Barrier"]["tree"], 2 * 3 * 100, said)
+
     def test_the_other_mpis_library_alone_steps_aside(self):
         both, program = self.build_mpich()
         with Fabric() as fabric:
