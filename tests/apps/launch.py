@@ -10,16 +10,24 @@ import subprocess
 import sys
 import time
 
+import stacks
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
 from harness import BUILD, ROOT  # noqa: E402, F401
 
 COMPONENTS = BUILD / "tributary/openmpi"
 HOWS = ("plain", "counted", "tree")
 MODES = {"counted": "report", "tree": "force"}
+#: So many characters are told of what a program has said that comes to no end.
+SAID = 2000
 
 
 class Failed(Exception):
     """What an application did wrong, for a person."""
+
+
+class Late(Failed):
+    """It came to no end within its limit."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,8 +73,8 @@ def environment(way, how, manager, report):
 
 
 def run(words, folder, limit, env=None):
-    """(exit code or None after the limit, stdout and stderr, seconds)"""
-    said = folder / "said"
+    """(exit code, stdout and stderr, seconds). After the limit the code is None, and the end of what was said is followed by where its processes stood."""
+    said, stood = folder / "said", ""
     begun = time.monotonic()
     with open(said, "w") as file:
         process = subprocess.Popen(
@@ -76,11 +84,12 @@ def run(words, folder, limit, env=None):
         try:
             code = process.wait(limit)
         except subprocess.TimeoutExpired:
-            code = None
+            code, stood = None, stacks.below(process.pid)
         finally:
             if process.poll() is None:
                 end(process)
-    return code, said.read_text(errors="replace"), time.monotonic() - begun
+    text, seconds = said.read_text(errors="replace"), time.monotonic() - begun
+    return code, text if code is not None else f"{text[-SAID:]}\n{stood}", seconds
 
 
 def end(process):
@@ -94,7 +103,7 @@ def end(process):
 
 
 def mpirun(place, how, ranks, words, folder, limit, way=COMPONENT):
-    """Runs it to its end; raises Failed if it takes longer than `limit` seconds, or as many times more as the place has patience."""
+    """Runs it to its end; raises Late if it takes longer than `limit` seconds, or as many times more as the place has patience."""
     limit *= place.patience
     report = folder / "report.json"
     report.unlink(missing_ok=True)
@@ -102,7 +111,7 @@ def mpirun(place, how, ranks, words, folder, limit, way=COMPONENT):
     command = [*way.launcher, "-np", ranks, *(way.words if how != "plain" else ()), *words]
     code, said, seconds = run(command, folder, limit, env)
     if code is None:
-        raise Failed(f"it ran for more than {limit} s ({how}, {ranks} ranks):\n{said[-2000:]}")
+        raise Late(f"it ran for more than {limit} s ({how}, {ranks} ranks):\n{said}")
     return Outcome(code, said, seconds, json.loads(report.read_text()) if report.exists() else None)
 
 

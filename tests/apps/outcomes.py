@@ -1,4 +1,4 @@
-"""Runs mpi4py's own tests unchanged, and writes down on each rank how each test ended.
+"""Runs mpi4py's own tests unchanged, and writes down on each rank how each test ended, and which one it has begun.
 
 outcomes.py FOLDER-OF-THE-SUITE FOLDER-FOR-RESULTS [OPTION-OF-RUNTESTS ...]
 """
@@ -9,10 +9,20 @@ import sys
 import unittest
 
 
+def rank():
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD.Get_rank()
+
+
 class Noted(unittest.TextTestResult):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.noted = {}
+
+    def startTest(self, test):
+        super().startTest(test)
+        (Runner.folder / f"{rank()}.begun").write_text(test.id())
 
     def note(self, test, how):
         self.noted[test.id()] = how
@@ -47,11 +57,8 @@ class Runner(unittest.TextTestRunner):
     folder = None
 
     def run(self, test):
-        from mpi4py import MPI
-
         result = super().run(test)
-        file = self.folder / f"{MPI.COMM_WORLD.Get_rank()}.json"
-        file.write_text(json.dumps(result.noted))
+        (self.folder / f"{rank()}.json").write_text(json.dumps(result.noted))
         return result
 
 

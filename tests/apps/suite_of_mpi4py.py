@@ -9,7 +9,7 @@ import re
 import mpi4py_source
 import mpis
 import wheels
-from launch import COMPONENT, Failed, Outcome, Way, mpirun
+from launch import COMPONENT, Failed, Late, Outcome, Way, mpirun
 from mpi4py_source import DEBIANS
 from steps import Step
 
@@ -47,11 +47,19 @@ def noted(folder, ranks):
     return [json.loads(file.read_text()) for file in files]
 
 
+def begun(folder):
+    """Lines that say which test each rank has begun last."""
+    return [f"rank {file.stem} has begun {file.read_text()}" for file in sorted(folder.glob("*.begun"))]
+
+
 def once(place, setup, suite, how, ranks, options):
     folder = place.make(how)
     results = place.make(f"{how}-results")
     words = [setup.python, OUTCOMES, suite, results, "-q", *options]
-    outcome = mpirun(place, how, ranks, words, folder, LIMIT, setup.way)
+    try:
+        outcome = mpirun(place, how, ranks, words, folder, LIMIT, setup.way)
+    except Late as late:
+        raise Late("\n".join([str(late), *begun(results)])) from late
     outcome.noted = noted(results, ranks)
     if outcome.noted is None:
         raise Failed(f"it ended with {outcome.code} before all tests had run ({how}, {ranks} ranks):\n{outcome.tail()}")
