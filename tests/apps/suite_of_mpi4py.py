@@ -20,7 +20,10 @@ OUTCOMES = pathlib.Path(__file__).with_name("outcomes.py")
 APART = ("test_spawn", "test_dynproc")
 #: It starts programs and sets them time limits, so that a loaded machine decides how it ends.
 TIMED = "test_util_pool"
-LIMIT, LIMIT_APART, ATTEMPTS = 240, 20, 3
+#: Tests that hang without us. Debian's MPICH 4.0.2: one rank looks for another's notice for ever,
+#: which waits in MPI_Win_free (8 of 8 plain runs with two ranks).
+HANGING = {"mpich-4": ("test_util_sync",)}
+LIMIT, LIMIT_APART, ATTEMPTS = 280, 20, 3
 
 
 def unpack(place, version):
@@ -141,7 +144,7 @@ def step(ranks):
 
 
 def step_preloaded(name, ranks):
-    options = [word for module in (*APART, TIMED) for word in ("-e", module)]
+    options = [word for module in (*APART, TIMED, *HANGING.get(name, ())) for word in ("-e", module)]
     return Step(f"mpi4py-preloaded/{name}-{ranks}", ranks, lambda place: compare(place, with_preloaded(name), ranks, options),
                 f"runtests.py {' '.join(options)}, with the preloaded library")
 
