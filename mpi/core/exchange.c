@@ -200,24 +200,51 @@ void exchange_open(struct exchange *exchange, const struct group *group, const s
     give(group, call, exchange->given);
 }
 
-/* Blocks of one element type, one after the other. */
-static void take_alltoall(const struct exchange *exchange, const struct group *group, const struct call *call)
+/* How elements are put where the program wants them. It is asked once for the blocks of all ranks:
+ * asking the MPI about a type costs as much as a short block. */
+struct layout {
+    size_t bytes, distance;
+    bool is_plain; /* they lie one after the other, so that a copy is all */
+};
+
+static struct layout layout_of(MPI_Datatype datatype)
 {
-    size_t part = exchange->block / group->size;
+    struct layout layout = {.is_plain = packing_is_needless(datatype)};
+
+    runtime_extent(datatype, &layout.bytes, &layout.distance);
+    return layout;
+}
+
+static void put(const struct layout *layout, const char *from, int64_t count, MPI_Datatype datatype, char *to)
+{
+    if (count <= 0)
+        return;
+    if (layout->is_plain)
+        memcpy(to, from, (size_t)count * layout->bytes);
+    else
+        runtime_unpack(from, (size_t)count, datatype, to);
+}
+
+/* Puts the blocks that begin at `from` in each rank's part, one after the other. */
+static void take_blocks(const struct exchange *exchange, const struct group *group, const struct call *call, size_t from)
+{
+    struct layout layout = layout_of(call->datatype);
+    size_t step = (size_t)call->count * layout.distance;
+    bool is_mine_there = call->kind == KIND_GATHER && call->send == MPI_IN_PLACE;
 
     for (uint32_t rank = 0; rank < group->size; rank++)
-        runtime_unpack(exchange->all + exchange->block * rank + part * group->rank, (size_t)call->count, call->datatype,
-                       block_of(call, rank));
+        if (rank != group->rank || !is_mine_there)
+            put(&layout, exchange->all + exchange->block * rank + from, call->count, call->datatype, (char *)call->recv + step * rank);
 }
 
 static void take_allgatherv(const struct exchange *exchange, const struct group *group, const struct call *call)
 {
-    ptrdiff_t distance = (ptrdiff_t)distance_of(call->datatype);
+    struct layout layout = layout_of(call->datatype);
 
     for (uint32_t rank = 0; rank < group->size; rank++)
         if (rank != group->rank || call->send != MPI_IN_PLACE)
-            runtime_unpack(exchange->all + exchange->block * rank, (size_t)call->counts[rank], call->datatype,
-                           (char *)call->recv + call->offsets[rank] * distance);
+            put(&layout, exchange->all + exchange->block * rank, call->counts[rank], call->datatype,
+                (char *)call->recv + call->offsets[rank] * (ptrdiff_t)layout.distance);
 }
 
 static void take_reduced(const struct exchange *exchange, const struct group *group, const struct call *call)
@@ -248,16 +275,14 @@ void exchange_take(const struct exchange *exchange, const struct group *group, c
     switch (call->kind) {
     case KIND_GATHER:
         if (is_root(group, call))
-            for (uint32_t rank = 0; rank < group->size; rank++)
-                if (rank != group->rank || call->send != MPI_IN_PLACE)
-                    runtime_unpack(exchange->all + exchange->block * rank, (size_t)call->count, call->datatype, block_of(call, rank));
+            take_blocks(exchange, group, call, 0);
         break;
     case KIND_SCATTER:
         if (call->recv != MPI_IN_PLACE)
             runtime_unpack(exchange->all + exchange->block * group->rank, (size_t)call->count, call->datatype, call->recv);
         break;
     case KIND_ALLTOALL:
-        take_alltoall(exchange, group, call);
+        take_blocks(exchange, group, call, exchange->block / group->size * group->rank);
         break;
     case KIND_ALLGATHERV:
         take_allgatherv(exchange, group, call);
