@@ -62,6 +62,7 @@ struct group *group_begin(MPI_Comm comm, uint64_t tag, const char *name, int *st
     if (group != NULL && ranks != NULL) {
         group->rank = (uint32_t)runtime_rank(comm);
         group->size = (uint32_t)runtime_size(comm);
+        group->hosts = members_hosts(comm, job.world);
         group->prediction.struct_size = sizeof group->prediction;
         *status = trib_predict(job.context, ranks, group->size, &group->prediction);
         if (*status == TRIB_OK)

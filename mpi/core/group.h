@@ -18,7 +18,7 @@ struct group {
     trib_group *tree;
     trib_request *creation;     /* NULL once its end is known */
     trib_prediction prediction; /* for which operations the tree pays; equal on all members */
-    uint32_t rank, size;
+    uint32_t rank, size, hosts;
 };
 
 /* What all communicators that have no group for this reason share: no job, no group, few, one host,

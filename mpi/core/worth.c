@@ -11,6 +11,8 @@
  * of latency. */
 #define FORCED_MAX (UINT64_C(1) << 20)
 #define SHORT_MAX (UINT64_C(64) << 10)
+#define FEW_MAX (UINT64_C(8) << 10)
+#define LEAST_MAX (UINT64_C(4) << 10)
 
 /* From and to how many bytes the memory of one host is faster than the MPI's: with 2 and with 4
  * ranks on two processors, beside Open MPI 4.1. Of a short collective with a root the MPI's other
@@ -32,6 +34,43 @@ static bool is_worth_memory(enum kind kind, uint64_t share)
     return true;
 }
 
+/* From how many bytes on a collective with a root was measured to be faster over several hosts than
+ * the MPI's, whose ranks do not wait for each other there: with one rank on each host, and with
+ * several. */
+#define REDUCE_MIN (UINT64_C(4) << 10)
+#define BCAST_MIN (UINT64_C(16) << 10)
+#define ROOTED_MIN (UINT64_C(64) << 10)
+
+static bool share_hosts(const struct group *group)
+{
+    return group->hosts < group->size;
+}
+
+static bool is_worth_waiting(const struct group *group, enum kind kind, uint64_t share)
+{
+    if (share_hosts(group))
+        return share >= ROOTED_MIN;
+    return share >= (kind == KIND_BCAST ? BCAST_MIN : REDUCE_MIN);
+}
+
+/* Up to how many bytes of all ranks together blocks were measured to be faster over several hosts:
+ * blocks are latency as long as they are short, and the tree's is that of an allreduce. */
+static uint64_t blocks_max(const struct group *group, enum kind kind)
+{
+    switch (kind) {
+    case KIND_ALLGATHERV:
+    case KIND_REDUCE_SCATTERV: /* the MPI takes a step for each rank */
+        return share_hosts(group) ? SHORT_MAX : FEW_MAX;
+    case KIND_ALLGATHER:
+    case KIND_REDUCE_SCATTER:
+        return LEAST_MAX;
+    case KIND_ALLTOALL:
+        return share_hosts(group) ? LEAST_MAX : 0;
+    default:
+        return 0;
+    }
+}
+
 static bool is_in(const trib_range *ranges, uint32_t count, uint64_t bytes)
 {
     for (uint32_t at = 0; at < count; at++)
@@ -40,11 +79,10 @@ static bool is_in(const trib_range *ranges, uint32_t count, uint64_t bytes)
     return false;
 }
 
-/* A bcast takes a reduce's way back. An allgatherv and a reduce_scatter of any blocks are latency
- * as long as they are short, and the tree's is that of an allreduce; the MPI's algorithms for these
- * take a step for each rank. */
-static enum reason worth_of_hosts(const trib_prediction *predicted, enum kind kind, uint64_t share, uint64_t whole)
+/* A bcast takes a reduce's way back. */
+static enum reason worth_of_hosts(const struct group *group, enum kind kind, uint64_t share, uint64_t whole)
 {
+    const trib_prediction *predicted = &group->prediction;
     bool pays;
 
     switch (kind) {
@@ -53,28 +91,26 @@ static enum reason worth_of_hosts(const trib_prediction *predicted, enum kind ki
         break;
     case KIND_REDUCE:
     case KIND_BCAST:
+        if (!is_worth_waiting(group, kind, share))
+            return REASON_MEASURED_SLOWER;
         pays = !predicted->known || is_in(predicted->reduce, predicted->reduces, share);
         break;
     case KIND_BARRIER:
         pays = !predicted->known || predicted->barrier != 0;
         break;
-    case KIND_ALLGATHERV:
-    case KIND_REDUCE_SCATTERV:
-        pays = whole <= SHORT_MAX && is_in(predicted->allreduce, predicted->allreduces, whole);
-        break;
     default:
-        return REASON_MEASURED_SLOWER;
+        if (whole > blocks_max(group, kind))
+            return REASON_MEASURED_SLOWER;
+        pays = is_in(predicted->allreduce, predicted->allreduces, whole);
     }
     return pays ? REASON_TREE : REASON_PREDICTED_SLOWER;
 }
 
 enum reason worth_of(const struct group *group, enum kind kind, uint64_t share, uint64_t whole)
 {
-    const trib_prediction *predicted = &group->prediction;
-
     if (config_is_forced(&job.config))
         return exchange_is_one(kind) && whole > FORCED_MAX ? REASON_MEASURED_SLOWER : REASON_TREE;
-    if (predicted->in_memory != 0)
+    if (group->prediction.in_memory != 0)
         return is_worth_memory(kind, share) ? REASON_TREE : REASON_MEASURED_SLOWER;
-    return worth_of_hosts(predicted, kind, share, whole);
+    return worth_of_hosts(group, kind, share, whole);
 }

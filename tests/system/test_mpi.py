@@ -141,12 +141,32 @@ class Interposer(Programs):
                 _, _, report = self.good(Mpi(fabric, 4, *TWO_HOSTS, env={"TRIB_MPI": mode}), 60)
                 for name in ("MPI_Allreduce", "MPI_Reduce", "MPI_Barrier"):
                     figures = report["collectives"][name]
-                    # Between hosts the prediction decides, which knows this machine's loopback.
-                    between = figures["tree"] + figures["mpi"].get("predicted_slower", 0)
+                    # Between hosts the prediction decides, which knows this machine's loopback, and of
+                    # short collectives with a root what was measured.
+                    between = figures["tree"] + sum(figures["mpi"].get(reason, 0) for reason in ("predicted_slower", "measured_slower"))
                     self.assertEqual(between, 120 + within, f"{mode}: {figures}")
                     self.assertEqual(figures["mpi"].get("one_host", 0), 80 - within, f"{mode}: {figures}")
                     if mode == "force":
                         self.assertEqual(figures["tree"], 200, figures)
+
+    def test_between_hosts_lengths_at_which_the_mpi_was_measured_to_be_faster_stay_with_it(self):
+        """Of lengths from 4 bytes to 4 KiB. Where that was not measured the prediction decides, which knows this machine's loopback."""
+        with Fabric() as fabric:
+            for each in (1, 2):
+                program = ("sh", "-c", f"TRIB_HOST=host$((OMPI_COMM_WORLD_RANK / {each})) exec {PROGRAMS}/benchmarks 4096 1 1")
+                _, _, report = self.good(Mpi(fabric, 4, *program, env={"TRIB_MPI": "on"}), 60)
+
+                def may_pay(name):
+                    figures = report["collectives"][name]
+                    return figures["tree"] + figures["mpi"].get("predicted_slower", 0)
+
+                for name, pays in (("MPI_Bcast", False), ("MPI_Reduce", each == 1), ("MPI_Allgather", True), ("MPI_Reduce_scatter_block", True),
+                                   ("MPI_Alltoall", each == 2), ("MPI_Gather", False), ("MPI_Scan", False)):
+                    self.assertEqual(may_pay(name) > 0, pays, (each, name, report["collectives"][name]))
+                    self.assertGreater(report["collectives"][name]["mpi"]["measured_slower"], 0, (each, name))
+                # 16 KiB of all ranks together.
+                for name in ("MPI_Allgatherv", "MPI_Reduce_scatter"):
+                    self.assertEqual("measured_slower" in report["collectives"][name]["mpi"], each == 1, (each, name))
 
     def test_a_program_on_one_host_stays_with_the_mpi_where_its_ranks_are_no_level(self):
         with Fabric() as fabric:
