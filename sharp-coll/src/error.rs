@@ -39,7 +39,7 @@ impl From<Error> for Failure {
             Error::OutOfBand(_) => EOOB,
             Error::Unsupported(_) => ENOT_SUPP,
             Error::Memory(_) => ENOMEM,
-            Error::Mismatch(_) | Error::Timeout(_) | Error::Forked(_) | Error::Internal(_) => ERROR,
+            Error::Mismatch(_) | Error::Timeout(_) | Error::Forked(_) | Error::Internal(_) | Error::Device(_) => ERROR,
         };
         Failure { code, text: error.to_string() }
     }
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn errors_of_the_client_become_negative_codes() {
-        for code in -14..=-1 {
+        for code in -15..=-1 {
             let failure = Failure::from(Error::from_code(code, "story".into()));
             assert!(failure.code < 0 && failure.text == "story");
         }

@@ -20,6 +20,7 @@ from test_lab import Lab
 PROGRAM = BUILD / "sharp-coll" / "sharp_coll_test"
 SOURCES = ROOT / "sharp-coll" / "coll_test"
 HELPERS = ROOT / "tests" / "sharp_coll"
+STAND_IN = ROOT / "tests" / "cuda" / "stand_in.c"
 INCLUDE = ROOT / "sharp-coll" / "include"
 COLLECTIVES = ["allreduce", "reduce", "barrier", "bcast", "reduce_scatter", "allgather"]
 #: How often a broken library may be lucky.
@@ -124,7 +125,7 @@ class Right(OnFabric):
     def test_memory_of_a_gpu(self):
         with tempfile.TemporaryDirectory() as folder:
             driver = pathlib.Path(folder) / "libcuda.so.1"
-            subprocess.run(["gcc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", driver, HELPERS / "fake_cuda.c"], check=True)
+            subprocess.run(["gcc", "-shared", "-fPIC", "-Wall", "-Werror", "-pthread", "-o", driver, STAND_IN], check=True)
             for memory, mode in (("cuda", "complex"), ("host:cuda", "basic")):
                 options = ["-m", mode, "-c", "all", "-T", "float", "-s", "8:16", "-i", "5", "-N", "8", "-M", memory]
                 self.good(mpirun(2, *options, fabric=self.fabric, env={"LD_LIBRARY_PATH": folder}))

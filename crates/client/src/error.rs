@@ -51,6 +51,9 @@ pub enum Error {
     /// The caller's or its administrator's: no key, a wrong key, or no right to do this.
     #[error("{0}")]
     Auth(String),
+    /// A GPU's, or its driver's: a call of the driver failed.
+    #[error("{0}")]
+    Device(String),
 }
 
 impl Error {
@@ -71,6 +74,7 @@ impl Error {
             Error::Forked(_) => Error::Forked(text),
             Error::Internal(_) => Error::Internal(text),
             Error::Auth(_) => Error::Auth(text),
+            Error::Device(_) => Error::Device(text),
         }
     }
 
@@ -91,6 +95,7 @@ impl Error {
             Error::Forked(_) => -12,
             Error::Internal(_) => -13,
             Error::Auth(_) => -14,
+            Error::Device(_) => -15,
         }
     }
 
@@ -110,6 +115,7 @@ impl Error {
             -11 => Error::Memory(text),
             -12 => Error::Forked(text),
             -14 => Error::Auth(text),
+            -15 => Error::Device(text),
             _ => Error::Internal(text),
         }
     }
@@ -145,7 +151,7 @@ mod tests {
 
     #[test]
     fn codes_and_errors_are_the_same_thing() {
-        for code in -14..=-1 {
+        for code in -15..=-1 {
             let error = Error::from_code(code, "story".into());
             assert_eq!(error.code(), code);
             assert_eq!(error.to_string(), "story");

@@ -2,7 +2,7 @@
 //!
 //! Map: `reference` (what a collective over a tree must give, computed plainly), `reference_fold`
 //! (the arithmetic behind it), `reference_input` (vectors that distinguish a wrong fold from a
-//! right one).
+//! right one), `stand_in` (a CUDA driver for machines without a GPU).
 //!
 //! Invariant: nothing here uses the kernels, the protocol or any other code that the tests check.
 #![forbid(unsafe_code)]
@@ -10,7 +10,9 @@
 mod reference;
 mod reference_fold;
 mod reference_input;
+mod stand_in;
 
 pub use reference::{Tree, expected};
 pub use reference_fold::fold;
 pub use reference_input::input;
+pub use stand_in::stand_in_driver;

@@ -10,7 +10,7 @@
 //!   topology  proto  control        reduce  transport     none of them knows another
 //!   messages                        |       |
 //!   keys ---------------------------|-------+
-//!   wire ---------------------------+             waiting (nothing below it, no frames)
+//!   wire ---------------------------+             waiting, device (nothing below them, no frames)
 //! ```
 
 use std::collections::BTreeSet;
@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 /// Which of our crates each of our crates may use.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("trib-waiting", &[]),
+    ("trib-device", &[]),
     ("trib-wire", &[]),
     ("trib-keys", &["trib-wire"]),
     ("trib-messages", &["trib-wire", "trib-keys"]),
@@ -47,6 +48,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "trib-client",
         &[
             "trib-waiting",
+            "trib-device",
             "trib-wire",
             "trib-keys",
             "trib-messages",
@@ -84,10 +86,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("tributary", &["trib-wire", "trib-client"]),
-    ("sharp_coll", &["trib-waiting", "trib-client"]),
+    ("sharp_coll", &["trib-waiting", "trib-device", "trib-client"]),
     // This is the same library without a network, for tests.
     ("trib-null-client", &["trib-wire", "trib-messages", "trib-proto"]),
-    ("sharp_coll_null", &["trib-waiting", "trib-null-client"]),
+    ("sharp_coll_null", &["trib-waiting", "trib-device", "trib-null-client"]),
 ];
 
 /// What tests may use in addition.
