@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 #define TRIB_API_MAJOR 0
-#define TRIB_API_MINOR 2
+#define TRIB_API_MINOR 3
 
 /* Results. 0 is success, and every error is below 0. Codes are never reused. */
 enum trib_status {
@@ -35,7 +35,8 @@ enum trib_status {
     TRIB_ERR_MEMORY = -11,       /* out of memory */
     TRIB_ERR_FORKED = -12,       /* used in a child after fork() */
     TRIB_ERR_INTERNAL = -13,     /* a broken invariant; please report it */
-    TRIB_ERR_AUTH = -14          /* no key, a wrong key, or no right to do this */
+    TRIB_ERR_AUTH = -14,         /* no key, a wrong key, or no right to do this */
+    TRIB_ERR_DEVICE = -15        /* a GPU or its driver failed */
 };
 
 enum trib_dtype {
@@ -208,6 +209,38 @@ int trib_barrier_nb(trib_group *g, trib_request **request);
 int trib_reduce_scatter_nb(trib_group *g, const void *sbuf, void *rbuf, size_t count, enum trib_dtype t, enum trib_op op,
                            trib_request **request);
 int trib_allgather_nb(trib_group *g, const void *sbuf, void *rbuf, size_t bytes, trib_request **request);
+
+/* Memory of GPUs. The same collectives over memory of a CUDA device, in the order of a stream: the
+ * input is what the stream holds when all that the program has queued there before the call is
+ * done. `stream` is a CUstream or a cudaStream_t, NULL among them; a stream that is being captured
+ * into a graph is refused. The call copies nothing itself and does not wait: the vector goes
+ * through pinned memory of the host in chunks, some of which are copied while others travel.
+ * Results have the bits of the same call over memory of the host.
+ *
+ * Every member of the group uses the same form of an operation, because all have to cut it
+ * alike. At least one buffer that this rank uses is memory of a device, of the stream's context;
+ * the other one may be the host's. Operations that are begun meanwhile over memory of the host
+ * come behind, in the order of the calls. If the device fails, this rank leaves the group, and
+ * other members get TRIB_ERR_PEER. trib_test tells when a result is there, and trib_wait waits
+ * for it; neither waits for what else the device has to do. Such a group has two threads and
+ * some buffers of pinned memory, which trib_group_free gives back when the copies under way are
+ * done. Without a driver (libcuda.so.1), or with TRIB_CUDA=off in the environment, the calls
+ * return TRIB_ERR_UNSUPPORTED. They exist since version 0.3 of this interface. */
+int trib_allreduce_stream_nb(trib_group *g, const void *sbuf, void *rbuf, size_t count, enum trib_dtype t, enum trib_op op,
+                             void *stream, trib_request **request);
+int trib_reduce_stream_nb(trib_group *g, const void *sbuf, void *rbuf, size_t count, enum trib_dtype t, enum trib_op op,
+                          uint32_t root, void *stream, trib_request **request);
+int trib_bcast_stream_nb(trib_group *g, void *buf, size_t bytes, uint32_t root, void *stream, trib_request **request);
+int trib_reduce_scatter_stream_nb(trib_group *g, const void *sbuf, void *rbuf, size_t count, enum trib_dtype t,
+                                  enum trib_op op, void *stream, trib_request **request);
+int trib_allgather_stream_nb(trib_group *g, const void *sbuf, void *rbuf, size_t bytes, void *stream, trib_request **request);
+
+/* Waits until nothing is left of the request but copies to the device that are queued, and makes
+ * `stream` wait for these: what the program queues there from now on finds the result, and the
+ * buffers may be used in the order of that stream. It returns the request's status, or
+ * TRIB_ERR_TIMEOUT after timeout_ms, as trib_wait does. A request that is not over memory of a
+ * device is waited for. It exists since version 0.3 of this interface. */
+int trib_wait_stream(trib_request *request, void *stream, int timeout_ms);
 
 /* Sets *done to 1 when the request is finished, else to 0. Returns the request's own status once it
  * is finished. It drives progress and never waits. */

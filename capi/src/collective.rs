@@ -10,15 +10,15 @@ use crate::request::TribRequest;
 
 /// The buffers of a call.
 #[derive(Clone, Copy)]
-struct Buffers {
-    input: *const c_void,
-    output: *mut c_void,
+pub(crate) struct Buffers {
+    pub(crate) input: *const c_void,
+    pub(crate) output: *mut c_void,
 }
 
 impl Buffers {
     const NONE: Buffers = Buffers { input: core::ptr::null(), output: core::ptr::null_mut() };
 
-    fn input(self) -> Input {
+    pub(crate) fn input(self) -> Input {
         // This is TRIB_IN_PLACE of the header.
         if self.input.addr() == usize::MAX { Input::InPlace } else { Input::At(self.input.cast()) }
     }
@@ -64,17 +64,17 @@ pub(crate) fn reduction(t: c_int, op: c_int) -> Result<(DataType, ReduceOp), Err
     Ok((dtype.ok_or_else(|| unknown("datatype", t))?, operator.ok_or_else(|| unknown("operator", op))?))
 }
 
-fn allreduce(count: usize, t: c_int, op: c_int) -> Result<Signature, Error> {
+pub(crate) fn allreduce(count: usize, t: c_int, op: c_int) -> Result<Signature, Error> {
     let (dtype, op) = reduction(t, op)?;
     Ok(operation::allreduce(count as u64, dtype, op))
 }
 
-fn reduce(count: usize, t: c_int, op: c_int, root: u32) -> Result<Signature, Error> {
+pub(crate) fn reduce(count: usize, t: c_int, op: c_int, root: u32) -> Result<Signature, Error> {
     let (dtype, op) = reduction(t, op)?;
     Ok(operation::reduce(count as u64, dtype, op, root))
 }
 
-fn reduce_scatter(count: usize, t: c_int, op: c_int) -> Result<Signature, Error> {
+pub(crate) fn reduce_scatter(count: usize, t: c_int, op: c_int) -> Result<Signature, Error> {
     let (dtype, op) = reduction(t, op)?;
     Ok(operation::reduce_scatter(count as u64, dtype, op))
 }

@@ -14,3 +14,4 @@ mod group;
 mod prediction;
 mod request;
 mod status;
+mod stream;

@@ -55,6 +55,7 @@ fn meaning(status: c_int) -> &'static CStr {
         -12 => c"used in a child process after fork",
         -13 => c"broken invariant in Tributary",
         -14 => c"no key, a wrong key, or no right to do this",
+        -15 => c"a GPU or its driver failed",
         _ => c"unknown status",
     }
 }
@@ -91,7 +92,7 @@ mod tests {
 
     #[test]
     fn every_code_has_words() {
-        for code in -14..=0 {
+        for code in -15..=0 {
             assert_ne!(meaning(code), meaning(1));
         }
     }

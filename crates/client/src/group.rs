@@ -1,19 +1,18 @@
 //! A subset of the job's ranks, and the collectives over it.
 
-use std::collections::TryReserveError;
-use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use trib_device::UserStream;
 use trib_proto::window;
-use trib_wire::{Collective, DataType, GroupName, RankList, ReduceOp, Signature};
+use trib_wire::{DataType, GroupName, RankList, ReduceOp, Signature};
 
+use crate::device::Pipeline;
 use crate::engine::Shared;
 use crate::error::Error;
 use crate::group_state::{GroupState, Purpose};
 use crate::memory::{Input, Memory};
 use crate::operation;
-use crate::posting::{Part, Posting};
+use crate::posting::{self, Posting};
 use crate::request::Request;
 
 /// A group of which this process is a member. Dropping it leaves the group, and operations still
@@ -24,7 +23,8 @@ use crate::request::Request;
 pub struct Group {
     shared: Arc<Shared>,
     state: Arc<GroupState>,
-    left: AtomicBool,
+    /// What does operations over memory of a GPU, once there was one.
+    pipeline: OnceLock<Result<Pipeline, Error>>,
 }
 
 impl Group {
@@ -52,7 +52,7 @@ impl Group {
 
     fn started(shared: &Arc<Shared>, state: Arc<GroupState>) -> Result<(Group, Request), Error> {
         let request = Request::new(shared.clone(), state.ready.clone());
-        Ok((Group { shared: shared.clone(), state, left: AtomicBool::new(false) }, request))
+        Ok((Group { shared: shared.clone(), state, pipeline: OnceLock::new() }, request))
     }
 
     /// This process's rank in the group.
@@ -79,11 +79,7 @@ impl Group {
     /// so do all that are posted later. A progress callback may call it, even inside a call that
     /// waits for one of the group's operations.
     pub fn leave(&self) -> Result<(), Error> {
-        if self.left.swap(true, Ordering::Relaxed) {
-            return Ok(());
-        }
-        self.state.fail(Error::Peer("this rank has left the group".into()));
-        self.shared.free_group(&self.state)
+        self.shared.leave_group(&self.state, Error::Peer("this rank has left the group".into()))
     }
 
     /// Posts an operation; module `operation` has a constructor for the signature of each
@@ -97,8 +93,40 @@ impl Group {
     pub unsafe fn start(&self, signature: Signature, input: Input, output: *mut u8) -> Result<Request, Error> {
         // SAFETY: the caller's contract.
         let posting = unsafe { self.lay_out(&signature, input, output) }?;
+        if let Some(pipeline) = self.behind() {
+            return Ok(Request::behind(self.shared.clone(), pipeline.queue(posting)));
+        }
         let completion = self.shared.post(&self.state, posting)?;
         Ok(Request::new(self.shared.clone(), completion))
+    }
+
+    /// Posts an operation over memory of a GPU, in the order of a stream: its input is what the
+    /// program has queued there so far leaves behind, and [`Request::wait_on_stream`] makes a
+    /// stream go on when its result is there. All members have to use this call for the operation,
+    /// because it is cut into pieces; a buffer that is not the device's is copied as the others
+    /// are.
+    ///
+    /// # Safety
+    /// The contract of [`Group::start`]; the stream is alive until the call returns.
+    pub unsafe fn start_on_stream(
+        &self,
+        signature: Signature,
+        input: Input,
+        output: *mut u8,
+        stream: UserStream,
+    ) -> Result<Request, Error> {
+        posting::check(&signature, input, (self.size(), self.rank()))?;
+        if window::vector_elements(&signature, self.size()) == Some(0) {
+            // There is nothing to copy, and no address that says which device it is.
+            // SAFETY: the caller's contract.
+            return unsafe { self.start(signature, input, output) };
+        }
+        self.shared.fork.check()?;
+        let started = self.pipeline.get_or_init(|| Pipeline::start(&self.shared, &self.state));
+        let pipeline = started.as_ref().map_err(Error::clone)?;
+        // SAFETY: the caller's contract.
+        let delivery = unsafe { pipeline.begin(signature, input, output, stream) }?;
+        Ok(Request::on_device(self.shared.clone(), delivery))
     }
 
     /// Posts an operation and waits for its outcome.
@@ -107,13 +135,19 @@ impl Group {
     /// The contract of [`Group::start`] holds until the call returns.
     pub unsafe fn run(&self, signature: Signature, input: Input, output: *mut u8) -> Result<(), Error> {
         // SAFETY: the caller's contract.
-        let posting = unsafe { self.lay_out(&signature, input, output) }?;
-        self.shared.run(&self.state, posting)
+        self.run_posting(unsafe { self.lay_out(&signature, input, output) }?)
+    }
+
+    fn run_posting(&self, posting: Posting) -> Result<(), Error> {
+        match self.behind() {
+            Some(pipeline) => Request::behind(self.shared.clone(), pipeline.queue(posting)).wait(None),
+            None => self.shared.run(&self.state, posting),
+        }
     }
 
     /// Waits until every member has called it.
     pub fn barrier(&self) -> Result<(), Error> {
-        self.shared.run(&self.state, Posting::Whole(operation::barrier(), Memory::none()))
+        self.run_posting(Posting::Whole(operation::barrier(), Memory::none()))
     }
 
     /// Reduces the vectors of all members into `output` on every member. Without `input` the vector
@@ -181,48 +215,22 @@ impl Group {
         unsafe { self.run(signature, Input::At(input.as_ptr()), output.as_mut_ptr()) }
     }
 
+    /// The operation with its memory.
+    ///
     /// # Safety
     /// The contract of [`Group::start`].
     unsafe fn lay_out(&self, signature: &Signature, input: Input, output: *mut u8) -> Result<Posting, Error> {
-        let Signature { collective, dtype, op, root, .. } = *signature;
-        let (rank, size) = (self.rank(), self.size());
-        if let Some(reason) = op.refusal(dtype.class()) {
-            return Err(Error::Unsupported(format!("the tree does not reduce {dtype} with {op}: {reason}")));
-        }
-        if root >= size {
-            return Err(Error::Invalid(format!("root {root} is not a rank of this group of {size}")));
-        }
-        if window::vector_elements(signature, size).is_none() {
-            return Err(Error::Invalid("a vector has fewer than 2^63 bytes".into()));
-        }
-        let in_place = input == Input::InPlace;
-        if in_place && collective == Collective::Reduce && rank != root {
-            return Err(Error::Invalid("a reduce takes its input in place at the root only".into()));
-        }
-        if in_place && collective == Collective::Bcast {
-            return Err(Error::Invalid("a bcast has one buffer; in place means nothing there".into()));
-        }
-        let checked = |memory: Result<Memory, TryReserveError>| -> Result<Memory, Error> {
-            let memory = memory
-                .map_err(|cause| Error::Memory(format!("no memory for the blocks of a {collective}: {cause}")))?;
-            if memory.lacks_buffer() {
-                return Err(Error::Invalid(format!("{collective}: a buffer is null that this rank needs")));
-            }
-            Ok(memory)
-        };
-        let lanes = self.shared.lanes();
-        if !lanes.cut(signature, size) {
-            return Ok(Posting::Whole(*signature, checked(Memory::new(signature, size, rank, input, output))?));
-        }
-        // All parts are laid out before the first is posted, because a part's result may come to
-        // lie over another part's input.
-        let part = |part: Range<u64>| -> Result<Part, Error> {
-            // SAFETY: the caller's contract.
-            let memory = checked(unsafe { Memory::part(signature, &part, (size, rank), input, output) })?;
-            Ok(Part { signature: Signature { count: part.end - part.start, ..*signature }, memory })
-        };
-        let parts: Result<_, Error> = lanes.parts(signature.count).map(part).collect();
-        Ok(Posting::Cut(*signature, parts?))
+        let shape = (self.size(), self.rank());
+        // SAFETY: the caller's contract.
+        unsafe { Posting::lay_out(self.shared.lanes(), shape, signature, input, output) }
+    }
+
+    /// The threads that post for this group, if they have yet to post something: what comes now
+    /// comes behind it.
+    fn behind(&self) -> Option<&Pipeline> {
+        let pipeline = self.pipeline.get()?.as_ref().ok()?;
+        // A child after fork is told so when it posts.
+        (pipeline.is_busy() && self.shared.fork.is_home()).then_some(pipeline)
     }
 }
 

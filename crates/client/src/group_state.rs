@@ -1,6 +1,6 @@
 //! What the handle of a group and the engine share.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use trib_proto::leaf::GroupId;
@@ -38,6 +38,8 @@ pub(crate) struct GroupState {
     /// Finished when the group exists at all members, or never will.
     pub(crate) ready: Arc<Completion>,
     error: OnceLock<Error>,
+    /// Whether this process has left it.
+    left: AtomicBool,
 }
 
 impl GroupState {
@@ -53,7 +55,13 @@ impl GroupState {
             posted: AtomicU64::new(0),
             ready: Arc::new(Completion::of_parts(parts as u32)),
             error: OnceLock::new(),
+            left: AtomicBool::new(false),
         }
+    }
+
+    /// Notes that this process leaves. It returns whether it has not left before.
+    pub(crate) fn leave(&self) -> bool {
+        !self.left.swap(true, Ordering::Relaxed)
     }
 
     /// The program's name for it.

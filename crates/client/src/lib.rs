@@ -4,13 +4,15 @@
 //! The modules are `context` (one rank of one job), `params` (how to join), `join` (joining),
 //! `agreement` (one verdict for all ranks over the caller's exchange), `group` (collectives),
 //! `operation` (their signatures), `lanes` (which tree an operation takes), `request` (an operation
-//! in flight), `engine` (protocol core, sockets, waiting, the helper thread), what these handles
-//! share with the engine: `group_state`, `posting` (an operation on its way there), `completion`
-//! (its outcome) and `memory` (where a vector lies in the caller's buffers), then `fork`,
-//! `counters`, `error`, `processors`, and `boundary` (for C interfaces over this library).
+//! in flight), `device` (operations over memory of a GPU), `engine` (protocol core, sockets,
+//! waiting, the helper thread), what these handles share with the engine: `group_state`, `posting`
+//! (an operation on its way there), `completion` (its outcome) and `memory` (where a vector lies in
+//! the caller's buffers), then `fork`, `counters`, `error`, `processors`, and `boundary` (for C
+//! interfaces over this library).
 //!
 //! ```text
-//!   context --> join --> group, request --> engine --> group_state, posting --> completion, memory
+//!   context --> join --> group, request --> device --> engine
+//!          engine --> group_state, posting --> completion, memory
 //! ```
 //!
 //! ```no_run
@@ -33,6 +35,7 @@ pub mod boundary;
 mod completion;
 mod context;
 mod counters;
+mod device;
 mod engine;
 mod error;
 mod fork;
@@ -55,6 +58,7 @@ pub use group::Group;
 pub use memory::Input;
 pub use params::{OutOfBand, Params, Progress};
 pub use request::Request;
+pub use trib_device::UserStream;
 pub use trib_messages::prediction::{Range, ShapePrediction};
 pub use trib_proto::{Limits, Path};
 pub use trib_wire::ranks::WORLD_MAX;

@@ -1,9 +1,12 @@
 //! An operation in flight, as the caller that posted it holds it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use trib_device::UserStream;
 
 use crate::completion::Completion;
+use crate::device::{Behind, Delivery};
 use crate::engine::Shared;
 use crate::error::Error;
 
@@ -11,31 +14,100 @@ use crate::error::Error;
 /// buffers stay the library's until it is done.
 pub struct Request {
     shared: Arc<Shared>,
-    completion: Arc<Completion>,
+    under_way: UnderWay,
+}
+
+/// What tells how an operation ends.
+enum UnderWay {
+    /// The engine has it.
+    Posted(Arc<Completion>),
+    /// It is posted when those before it are.
+    Behind(Arc<Behind>),
+    /// It is over memory of a GPU.
+    Device(Arc<Delivery>),
 }
 
 impl Request {
     pub(crate) fn new(shared: Arc<Shared>, completion: Arc<Completion>) -> Request {
-        Request { shared, completion }
+        Request { shared, under_way: UnderWay::Posted(completion) }
+    }
+
+    pub(crate) fn behind(shared: Arc<Shared>, behind: Arc<Behind>) -> Request {
+        Request { shared, under_way: UnderWay::Behind(behind) }
+    }
+
+    pub(crate) fn on_device(shared: Arc<Shared>, delivery: Arc<Delivery>) -> Request {
+        Request { shared, under_way: UnderWay::Device(delivery) }
     }
 
     /// Drives progress once without waiting, and returns the outcome if there is one.
     pub fn test(&self) -> Option<Result<(), Error>> {
-        if !self.completion.is_done()
+        if !self.is_done()
             && let Err(error) = self.shared.poll()
         {
             return Some(Err(error));
         }
-        self.completion.outcome()
+        match &self.under_way {
+            UnderWay::Posted(completion) => completion.outcome(),
+            UnderWay::Behind(behind) => match behind.posted()? {
+                Ok(completion) => completion.outcome(),
+                Err(error) => Some(Err(error)),
+            },
+            UnderWay::Device(delivery) => match self.shared.fork.check() {
+                Ok(()) => delivery.outcome(),
+                Err(error) => Some(Err(error)),
+            },
+        }
     }
 
     /// Waits for the outcome, at most `timeout`. After `Error::Timeout` the operation goes on.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<(), Error> {
-        self.shared.wait(&self.completion, timeout)
+        match &self.under_way {
+            UnderWay::Posted(completion) => self.shared.wait(completion, timeout),
+            UnderWay::Behind(behind) => {
+                self.shared.fork.check()?;
+                let began = Instant::now();
+                let completion = behind.wait(&self.shared, timeout)?;
+                self.shared.wait(&completion, timeout.map(|span| span.saturating_sub(began.elapsed())))
+            }
+            UnderWay::Device(delivery) => {
+                self.shared.fork.check()?;
+                delivery.wait(&self.shared, timeout)
+            }
+        }
+    }
+
+    /// Waits, at most `timeout`, until all that is left to do of an operation over memory of a GPU
+    /// is queued there, and makes the stream wait for it: what the program queues from now on finds
+    /// the result. An operation over memory of the host is waited for.
+    pub fn wait_on_stream(&self, stream: UserStream, timeout: Option<Duration>) -> Result<(), Error> {
+        match &self.under_way {
+            UnderWay::Device(delivery) => {
+                self.shared.fork.check()?;
+                delivery.wait_on_stream(&self.shared, stream, timeout)
+            }
+            _ => self.wait(timeout),
+        }
     }
 
     /// Whether the operation is over. It does not drive progress.
     pub fn is_done(&self) -> bool {
-        self.completion.is_done()
+        match &self.under_way {
+            UnderWay::Posted(completion) => completion.is_done(),
+            UnderWay::Behind(behind) => behind.is_done(),
+            // A child after fork must not call the driver.
+            UnderWay::Device(delivery) => self.shared.fork.is_home() && delivery.outcome().is_some(),
+        }
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        // A child after fork must not call the driver, as the end of the operation would.
+        if let UnderWay::Device(delivery) = &self.under_way
+            && !self.shared.fork.is_home()
+        {
+            std::mem::forget(delivery.clone());
+        }
     }
 }

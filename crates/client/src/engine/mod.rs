@@ -56,7 +56,8 @@ pub(crate) use lane::Sources;
 use lease::UnusedLease;
 use operation::Operation;
 use poll::{Ready, Sockets, Waker};
-use wait::poisoned;
+pub(crate) use wait::VISITS;
+use wait::{Waiter, poisoned};
 
 /// What all handles of one context share.
 pub(crate) struct Shared {
@@ -206,7 +207,7 @@ impl Shared {
                 }
             },
         };
-        self.wait_inside(engine, &completion, None)
+        self.wait_inside(engine, &completion, None, Waiter::Caller)
     }
 
     /// Starts to make a group in which this process has `rank`.
@@ -225,8 +226,13 @@ impl Shared {
         created
     }
 
-    /// Leaves a group. After finalize there is none to leave, and a forked child may not.
-    pub(crate) fn free_group(&self, state: &GroupState) -> Result<(), Error> {
+    /// Leaves a group, which fails with `why` from now on; once is enough. After finalize there is
+    /// none to leave, and a forked child may not.
+    pub(crate) fn leave_group(&self, state: &GroupState, why: Error) -> Result<(), Error> {
+        if !state.leave() {
+            return Ok(());
+        }
+        state.fail(why);
         self.fork.check()?;
         let mut engine = self.lock()?;
         if !engine.stopping {
@@ -235,6 +241,11 @@ impl Shared {
             self.leave(engine);
         }
         Ok(())
+    }
+
+    /// What the caller's runtime wants to be called while one of its threads waits.
+    pub(crate) fn progress(&self) -> Option<&Progress> {
+        self.progress.as_ref()
     }
 
     pub(crate) fn counters(&self) -> Result<Counters, Error> {

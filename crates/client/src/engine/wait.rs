@@ -21,6 +21,15 @@ use crate::completion::Completion;
 use crate::error::Error;
 use crate::processors;
 
+/// Whose thread waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Waiter {
+    /// The caller's, in which its progress function is called.
+    Caller,
+    /// One of the library's, of which the caller's runtime knows nothing.
+    Own,
+}
+
 impl Shared {
     /// Waits for a request.
     pub(crate) fn wait(&self, completion: &Completion, timeout: Option<Duration>) -> Result<(), Error> {
@@ -30,21 +39,32 @@ impl Shared {
         }
         let mut engine = self.enter()?;
         engine.now();
-        self.wait_inside(engine, completion, timeout)
+        self.wait_inside(engine, completion, timeout, Waiter::Caller)
+    }
+
+    /// The same for a thread of the library's, which waits without a limit.
+    pub(crate) fn wait_as_own(&self, completion: &Completion) -> Result<(), Error> {
+        if let Some(outcome) = completion.outcome() {
+            return outcome;
+        }
+        let mut engine = self.enter()?;
+        engine.now();
+        self.wait_inside(engine, completion, None, Waiter::Own)
     }
 
     /// Waits with the engine already locked and the clock just read, as after posting.
-    pub(crate) fn wait_inside<'a>(
+    pub(super) fn wait_inside<'a>(
         &'a self,
         mut engine: MutexGuard<'a, Engine>,
         completion: &Completion,
         timeout: Option<Duration>,
+        waiter: Waiter,
     ) -> Result<(), Error> {
         engine.waiters += 1;
         let limit = timeout.map_or(Nanos::NEVER, |span| engine.lately() + nanos(span));
         engine.flush();
         engine = self.spin(engine, completion)?;
-        engine = self.block(engine, completion, limit)?;
+        engine = self.block(engine, completion, limit, waiter)?;
         engine.waiters -= 1;
         let late = (!completion.is_done()).then(|| {
             let directory = &*engine.lanes[completion.lane()].driver.directory;
@@ -170,6 +190,7 @@ impl Shared {
         mut engine: MutexGuard<'a, Engine>,
         completion: &Completion,
         limit: Nanos,
+        waiter: Waiter,
     ) -> Result<MutexGuard<'a, Engine>, Error> {
         if completion.is_done() {
             return Ok(engine);
@@ -182,7 +203,7 @@ impl Shared {
                 break;
             }
             let mut until = limit;
-            if let Some(progress) = &self.progress {
+            if let Some(progress) = self.progress.as_ref().filter(|_| waiter == Waiter::Caller) {
                 let is_due = now >= began + nanos(visits.due());
                 if is_due {
                     drop(engine);
@@ -231,8 +252,11 @@ impl Shared {
         let mut engine = self.lock()?;
         engine.poller = None;
         engine.end_sleep(&sleeping, ready);
-        engine.progress(ready);
-        self.announce(&mut engine);
+        // The context may have been finalized meanwhile, which has ended every operation.
+        if !engine.stopping {
+            engine.progress(ready);
+            self.announce(&mut engine);
+        }
         Ok(engine)
     }
 
@@ -314,7 +338,7 @@ pub(super) const YIELDS: Yields = Yields { span: Duration::from_micros(300), cou
 /// While visits find some and pay for it, the next piece is delayed by no more than a tenth of the
 /// time that it took to come, so that a stream of pieces hardly stops; else by a third: on a loaded
 /// machine its sender may have waited that long for a processor.
-const VISITS: Rounds = Rounds {
+pub(crate) const VISITS: Rounds = Rounds {
     idle: Pause::growing(Duration::from_millis(1), Duration::from_millis(20), 100),
     close: Pause::growing(Duration::from_micros(5), Duration::from_millis(20), 10),
     busy: Pause::growing(Duration::from_millis(1), Duration::from_millis(20), 3),

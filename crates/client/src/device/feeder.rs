@@ -1,0 +1,165 @@
+//! The thread that copies chunks out of a device and posts them.
+//!
+//! It copies as far ahead as there are buffers, and posts in the order of the calls. What it posts
+//! goes on to the drainer, and with it what failed here, so that the drainer sees every chunk.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+
+use trib_device::{Relaxed, driver};
+
+use super::behind::ToPost;
+use super::buffer::{ChunkBuffer, ChunkBuffers};
+use super::chunk::{Chunk, Passed};
+use super::from_device;
+use super::work::Work;
+use crate::completion::Completion;
+use crate::engine::Shared;
+use crate::error::Error;
+use crate::group_state::GroupState;
+use crate::memory::Input;
+use crate::posting::Posting;
+
+/// What a caller has begun.
+pub(super) enum Item {
+    Device(Arc<Work>),
+    /// An operation over memory of the host, which comes behind others.
+    Host(Posting, ToPost),
+}
+
+/// What is to be posted next, in this order.
+enum Ahead {
+    Chunk(Chunk),
+    Host(Posting, ToPost),
+}
+
+pub(super) struct Feeder {
+    shared: Arc<Shared>,
+    group: Arc<GroupState>,
+    items: Receiver<Item>,
+    buffers: ChunkBuffers,
+    passed: Sender<Passed>,
+    queued: Arc<AtomicUsize>,
+    /// The operation that is being cut, and the number of its next chunk.
+    cutting: Option<(Arc<Work>, u64)>,
+    ahead: VecDeque<Ahead>,
+}
+
+impl Feeder {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        group: Arc<GroupState>,
+        items: Receiver<Item>,
+        buffers: ChunkBuffers,
+        passed: Sender<Passed>,
+        queued: Arc<AtomicUsize>,
+    ) -> Feeder {
+        Feeder { shared, group, items, buffers, passed, queued, cutting: None, ahead: VecDeque::new() }
+    }
+
+    /// Runs until the group is dropped and everything is posted.
+    pub(super) fn run(mut self) {
+        let _relaxed = driver().and_then(Relaxed::enter);
+        loop {
+            while self.look_ahead(false) {}
+            match self.ahead.pop_front() {
+                Some(next) => self.post(next),
+                // Every buffer is in use, or nothing is to be done.
+                None if !self.look_ahead(true) => return,
+                None => {}
+            }
+        }
+    }
+
+    /// Begins the next copy. It returns false if there is none, or none without waiting.
+    fn look_ahead(&mut self, waits: bool) -> bool {
+        let Some((work, number)) = self.cutting.take() else {
+            let item = if waits { self.items.recv().ok() } else { self.items.try_recv().ok() };
+            match item {
+                Some(Item::Device(work)) => {
+                    if let Err(error) = work.begin() {
+                        work.fail(error);
+                    }
+                    self.cutting = Some((work, 0));
+                }
+                Some(Item::Host(posting, to_post)) => self.ahead.push_back(Ahead::Host(posting, to_post)),
+                None => return false,
+            }
+            return true;
+        };
+        let buffer = match self.buffer_for(&work, waits) {
+            Ok(None) if !work.has_failed() && !waits => {
+                self.cutting = Some((work, number));
+                return false;
+            }
+            Ok(buffer) => buffer,
+            Err(error) => {
+                work.fail(error);
+                None
+            }
+        };
+        let is_last = number + 1 == work.chunks();
+        let mut chunk = Chunk { cut: work.cut(number), work, buffer, is_last };
+        if let Err(error) = chunk.copy_out() {
+            chunk.work.fail(error);
+        }
+        if !is_last {
+            self.cutting = Some((chunk.work.clone(), number + 1));
+        }
+        self.ahead.push_back(Ahead::Chunk(chunk));
+        true
+    }
+
+    /// A buffer for a chunk, if there is one and the operation has not failed.
+    fn buffer_for(&mut self, work: &Work, waits: bool) -> Result<Option<ChunkBuffer>, Error> {
+        if let Some(error) = self.group.error() {
+            return Err(error.clone());
+        }
+        if work.has_failed() {
+            return Ok(None);
+        }
+        let current = work.streams.context().enter().map_err(from_device)?;
+        match self.buffers.take(&current).map_err(from_device)? {
+            None if waits => self.buffers.wait(&current).map_err(from_device),
+            found => Ok(found),
+        }
+    }
+
+    fn post(&mut self, next: Ahead) {
+        let is_last = match next {
+            Ahead::Host(posting, to_post) => {
+                to_post.post(self.shared.post(&self.group, posting));
+                true
+            }
+            Ahead::Chunk(mut chunk) => {
+                let is_last = chunk.is_last;
+                let posted = self.post_chunk(&mut chunk);
+                if let Err(error) = &posted {
+                    chunk.work.fail(error.clone());
+                }
+                // A drainer that has ended leaves the chunk to be dropped here, as a failure.
+                let _ = self.passed.send(Passed { chunk, posted });
+                is_last
+            }
+        };
+        if is_last {
+            self.queued.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    fn post_chunk(&mut self, chunk: &mut Chunk) -> Result<Arc<Completion>, Error> {
+        let Some(buffer) = &mut chunk.buffer else { return Err(Error::broken("a chunk without memory")) };
+        buffer.settle().map_err(from_device)?;
+        if chunk.work.has_failed() {
+            return Err(Error::broken("a chunk of an operation that has failed"));
+        }
+        let (input, output) = (buffer.input(), buffer.result(chunk.cut.given()));
+        let shape = (self.group.size, self.group.rank);
+        // SAFETY: the buffer has room for both, and the drainer keeps it until the chunk is over.
+        let posting =
+            unsafe { Posting::lay_out(self.shared.lanes(), shape, &chunk.cut.signature, Input::At(input), output) }?;
+        self.shared.post(&self.group, posting)
+    }
+}

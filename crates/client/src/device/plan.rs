@@ -1,0 +1,236 @@
+//! How a vector is cut into chunks, and where each lies in memory.
+//!
+//! A chunk of an operation with a block for each rank has the same part of every block: it is the
+//! same operation with shorter blocks, whose input or result are rows in the program's memory.
+//!
+//! ```text
+//!   reduce-scatter of 3 ranks   |--b0--|--b1--|--b2--|      chunk 1 of 3:   |.##...|.##...|.##...|
+//! ```
+
+use std::ops::Range;
+
+use trib_proto::{Limits, window};
+use trib_wire::datatype::ELEMENT_MAX;
+use trib_wire::{Collective, Signature};
+
+/// How the operations of a group are cut. All members have the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Plan {
+    /// The bytes of a buffer, for the input of a chunk and its result together.
+    pub(super) buffer: usize,
+    /// How many buffers there may be.
+    pub(super) depth: usize,
+    size: u32,
+}
+
+/// Equal runs of bytes of the program's memory, which follow each other without gaps in a buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Rows {
+    /// How far behind the buffer's start the first one is.
+    pub(super) first: usize,
+    pub(super) count: usize,
+    /// The distance between the starts of two.
+    pub(super) stride: usize,
+    /// The bytes of one.
+    pub(super) len: usize,
+}
+
+/// A chunk, as one rank has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Cut {
+    /// The operation that it is.
+    pub(super) signature: Signature,
+    /// What the rank gives; its rows are of the buffer with the input.
+    pub(super) give: Option<Rows>,
+    /// What the rank gets; its rows are of the buffer for the result.
+    pub(super) get: Option<Rows>,
+}
+
+impl Plan {
+    /// The plan for a group of `size` of a job with this grant. A chunk has as many bytes as the
+    /// tree has under way for a group, so that a second one fills it while the first ends; a third
+    /// is copied out and a fourth copied back meanwhile.
+    pub(super) fn new(limits: &Limits, size: u32) -> Plan {
+        let under_way = limits.flight as usize * limits.segment as usize;
+        let chunk = under_way.clamp(CHUNK_MIN, CHUNK_MAX);
+        let one_element = ELEMENT_MAX * (size as usize + 1);
+        Plan {
+            buffer: (2 * chunk).max(one_element),
+            depth: (under_way.div_ceil(chunk) + COPIED_BESIDE + 1).min(DEPTH_MAX),
+            size,
+        }
+    }
+
+    /// How many chunks an operation has.
+    pub(super) fn chunks(&self, signature: &Signature) -> u64 {
+        signature.count.div_ceil(self.elements(signature))
+    }
+
+    /// The chunk with this number, as the member with this rank has it.
+    pub(super) fn cut(&self, signature: &Signature, number: u64, rank: u32) -> Cut {
+        let each = self.elements(signature);
+        let part = number * each..((number + 1) * each).min(signature.count);
+        let rows = self.rows(signature, &part);
+        let gives_block = signature.collective == Collective::Allgather;
+        let gets_block = signature.collective == Collective::ReduceScatter;
+        let one_row = Rows { count: 1, stride: 0, ..rows };
+        let (given, gotten) = window::shares(signature, self.size, rank);
+        Cut {
+            signature: Signature { count: part.end - part.start, ..*signature },
+            give: (!given.is_empty()).then_some(if gives_block { one_row } else { rows }),
+            get: (!gotten.is_empty()).then_some(if gets_block { one_row } else { rows }),
+        }
+    }
+
+    /// The rows of all that a part has of a vector.
+    fn rows(&self, signature: &Signature, part: &Range<u64>) -> Rows {
+        let element = signature.dtype.size();
+        let (first, len) = (part.start as usize * element, (part.end - part.start) as usize * element);
+        match blocks(signature, self.size) {
+            1 => Rows { first, count: 1, stride: 0, len },
+            count => Rows { first, count, stride: signature.count as usize * element, len },
+        }
+    }
+
+    /// The elements of a chunk, of the vector or of each block.
+    fn elements(&self, signature: &Signature) -> u64 {
+        let blocks = blocks(signature, self.size);
+        // The one side has every block, and the other one of them; without blocks both have the
+        // vector.
+        (self.buffer / (signature.dtype.size() * (blocks + 1))) as u64
+    }
+}
+
+impl Cut {
+    /// The bytes that the rank gives, behind which its result lies in a buffer.
+    pub(super) fn given(&self) -> usize {
+        self.give.map_or(0, |rows| rows.bytes())
+    }
+}
+
+impl Rows {
+    /// All bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.count * self.len
+    }
+}
+
+/// The blocks of a vector.
+fn blocks(signature: &Signature, size: u32) -> usize {
+    match signature.collective {
+        Collective::ReduceScatter | Collective::Allgather => size as usize,
+        _ => 1,
+    }
+}
+
+/// Shorter chunks would cost more in messages than they gain.
+const CHUNK_MIN: usize = 64 << 10;
+/// Longer ones would only take memory.
+const CHUNK_MAX: usize = 4 << 20;
+/// The chunks that are copied while others travel: one out, one back.
+const COPIED_BESIDE: usize = 2;
+/// More buffers than that would only take memory.
+const DEPTH_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use trib_proto::Nanos;
+    use trib_wire::{DataType, ReduceOp};
+
+    use super::*;
+    use crate::operation;
+
+    fn limits(flight: u32, segment: u32) -> Limits {
+        Limits {
+            groups: 1,
+            window: 1,
+            osts: 1,
+            payload: 1024,
+            streams: 1,
+            segment,
+            staging: flight,
+            flight,
+            stream_threshold: 4096,
+            lease_operations: 0,
+            heartbeat: Nanos(1),
+            dead_after: Nanos(2),
+        }
+    }
+
+    fn every_collective(count: u64, dtype: DataType, root: u32) -> [Signature; 5] {
+        let op = if dtype.class() == trib_wire::combination::Class::Pair { ReduceOp::MaxLoc } else { ReduceOp::Max };
+        [
+            operation::allreduce(count, dtype, op),
+            operation::reduce(count, dtype, op, root),
+            operation::bcast(count, root),
+            operation::reduce_scatter(count, dtype, op),
+            operation::allgather(count),
+        ]
+    }
+
+    /// Marks the bytes of rows; no byte is marked twice.
+    fn mark(rows: Option<Rows>, bytes: &mut [bool]) {
+        let Some(rows) = rows else { return };
+        for start in (0..rows.count).map(|row| rows.first + row * rows.stride) {
+            for byte in &mut bytes[start..start + rows.len] {
+                assert!(!std::mem::replace(byte, true), "a byte is in two chunks");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_have_every_byte_that_a_rank_gives_and_gets_once(
+            flight in 1u32..4, segment in 1u32..5, count in 1u64..40_000, size in 1u32..6, which in 0usize..5,
+            dtype in prop::sample::select(vec![DataType::U8, DataType::F64, DataType::from_name("float64:int32").unwrap()]),
+            rank in 0u32..6, root in 0u32..6,
+        ) {
+            let (rank, root) = (rank % size, root % size);
+            let signature = every_collective(count, dtype, root)[which];
+            let plan = Plan { buffer: 4096, ..Plan::new(&limits(flight, segment * 1024), size) };
+            let element = signature.dtype.size();
+            let bytes = |elements: Range<u64>| (elements.end - elements.start) as usize * element;
+            let (given, gotten) = window::shares(&signature, size, rank);
+            let (mut give, mut get) = (vec![false; bytes(given)], vec![false; bytes(gotten)]);
+            let mut elements = 0;
+            for number in 0..plan.chunks(&signature) {
+                let cut = plan.cut(&signature, number, rank);
+                let bytes = |rows: Option<Rows>| rows.map_or(0, |rows| rows.bytes());
+                prop_assert!(cut.signature.count > 0 && bytes(cut.give) + bytes(cut.get) <= plan.buffer);
+                let (own_give, own_get) = window::shares(&cut.signature, size, rank);
+                prop_assert_eq!(bytes(cut.give), (own_give.end - own_give.start) as usize * element);
+                prop_assert_eq!(bytes(cut.get), (own_get.end - own_get.start) as usize * element);
+                mark(cut.give, &mut give);
+                mark(cut.get, &mut get);
+                elements += cut.signature.count;
+            }
+            prop_assert_eq!(elements, count);
+            prop_assert!(give.iter().chain(&get).all(|marked| *marked));
+        }
+    }
+
+    #[test]
+    fn the_grant_bounds_what_is_pinned() {
+        let usual = Plan::new(&limits(12, 48 << 10), 8);
+        assert_eq!((usual.buffer, usual.depth), (2 * 12 * (48 << 10), 4));
+        let most = Plan::new(&limits(1024, 64 << 10), 8);
+        assert_eq!((most.buffer, most.depth), (2 * CHUNK_MAX, DEPTH_MAX));
+        let least = Plan::new(&limits(1, 1024), 8);
+        assert_eq!((least.buffer, least.depth), (2 * CHUNK_MIN, 4));
+        // One element of every block fits, however many ranks there are.
+        let wide = Plan::new(&limits(1, 1024), 60_000);
+        assert_eq!(wide.chunks(&operation::allgather(1)), 1);
+    }
+
+    #[test]
+    fn all_ranks_cut_alike() {
+        let plan = Plan::new(&limits(1, 1024), 4);
+        for signature in every_collective(1 << 20, DataType::U8, 2) {
+            for number in 0..plan.chunks(&signature) {
+                let cuts: Vec<Signature> = (0..4).map(|rank| plan.cut(&signature, number, rank).signature).collect();
+                assert!(cuts.iter().all(|cut| *cut == cuts[0]));
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! A collective under way.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use trib_device::Event;
+use trib_wire::{Collective, Signature};
+
+use super::delivery::{Delivery, Issued};
+use super::from_device;
+use super::plan::{Cut, Plan};
+use super::streams::Streams;
+use crate::engine::Shared;
+use crate::error::Error;
+use crate::group_state::GroupState;
+use crate::memory::Input;
+
+/// What the chunks of a collective share. It is over when the last of them has dropped it, however
+/// that came.
+pub(super) struct Work {
+    shared: Arc<Shared>,
+    group: Arc<GroupState>,
+    delivery: Arc<Delivery>,
+    plan: Plan,
+    signature: Signature,
+    pub(super) ends: Ends,
+    entry: Event,
+    pub(super) streams: Arc<Streams>,
+    /// The chunks that have not passed.
+    left: AtomicU64,
+    failure: OnceLock<Error>,
+}
+
+/// The ends of the copies in the program's memory: where what this rank gives begins, and where
+/// what it gets is to begin.
+#[derive(Clone, Copy)]
+pub(super) struct Ends {
+    pub(super) input: *const u8,
+    pub(super) output: *mut u8,
+}
+
+// SAFETY: the caller gave the buffers to the library until the operation is over; only the driver
+// touches them, and one copy at a time touches a byte.
+unsafe impl Send for Ends {}
+// SAFETY: as above.
+unsafe impl Sync for Ends {}
+
+impl Ends {
+    /// Those of the member with this rank. In place, an allgather's input lies at its position in
+    /// the result. The result of a reduce-scatter comes over the first block, of which each chunk
+    /// has been copied out when its result comes.
+    pub(super) fn new(signature: &Signature, rank: u32, input: Input, output: *mut u8) -> Ends {
+        let input = match input {
+            Input::At(start) => start,
+            Input::InPlace if signature.collective == Collective::Allgather => {
+                output.wrapping_add(rank as usize * signature.count as usize * signature.dtype.size())
+            }
+            Input::InPlace => output,
+        };
+        Ends { input, output }
+    }
+}
+
+impl Work {
+    pub(super) fn new(
+        (shared, group): (Arc<Shared>, Arc<GroupState>),
+        delivery: Arc<Delivery>,
+        (plan, signature): (Plan, Signature),
+        ends: Ends,
+        entry: Event,
+        streams: Arc<Streams>,
+    ) -> Work {
+        let left = AtomicU64::new(plan.chunks(&signature));
+        Work { shared, group, delivery, plan, signature, ends, entry, streams, left, failure: OnceLock::new() }
+    }
+
+    /// How many chunks it has.
+    pub(super) fn chunks(&self) -> u64 {
+        self.plan.chunks(&self.signature)
+    }
+
+    /// The chunk with this number.
+    pub(super) fn cut(&self, number: u64) -> Cut {
+        self.plan.cut(&self.signature, number, self.group.rank)
+    }
+
+    /// Lets its copies wait for what the program has queued before.
+    pub(super) fn begin(&self) -> Result<(), Error> {
+        self.streams.begin(&self.entry).map_err(from_device)
+    }
+
+    /// Notes that it fails. The first error counts. If this rank is the one at fault, it leaves the
+    /// group, because others wait for chunks that will not come.
+    pub(super) fn fail(&self, error: Error) {
+        // What fails because this rank leaves is no cause.
+        let _ = self.failure.set(error.clone());
+        if self.group.error().is_none() {
+            let why = format!("this rank has left the group: {error}");
+            // In a finalized context there is nobody to tell.
+            let _ = self.shared.leave_group(&self.group, error.with_text(why));
+        }
+    }
+
+    /// Whether there is no use in going on.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failure.get().is_some()
+    }
+
+    /// Notes that a chunk has come through: its result is queued.
+    pub(super) fn pass(&self) {
+        self.left.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// What is left to wait for.
+    fn issued(&self) -> Result<Issued, Error> {
+        if let Some(error) = self.failure.get() {
+            return Err(error.clone());
+        }
+        if self.left.load(Ordering::Acquire) > 0 {
+            return Err(Error::broken("a thread for GPU memory has ended"));
+        }
+        if self.cut(0).get.is_none() {
+            return Ok(Issued::Over(Ok(())));
+        }
+        let current = self.streams.context().enter().map_err(from_device)?;
+        let event = self.streams.back.record(&current).map_err(from_device)?;
+        Ok(Issued::Copies(Arc::new(event)))
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let issued = self.issued().unwrap_or_else(|error| {
+            self.streams.drain();
+            Issued::Over(Err(error))
+        });
+        self.delivery.issue(issued);
+    }
+}

@@ -1,0 +1,395 @@
+"""The ranks of test_device.py: collectives over memory of a device that a stand-in driver makes.
+Streams of that driver are late, and the host cannot touch a device's memory."""
+
+import ctypes as c
+import os
+import signal
+import time
+
+import native
+import numpy as np
+from rank import await_note, note
+
+cuda = None
+#: The copies of these ranks themselves, by the stand-in's name for them.
+own_copies = {"cuMemcpyHtoD": 0, "cuMemcpyDtoH": 0, "copy pageable": 0}
+P, U64, SZ = c.c_void_p, c.c_uint64, c.c_size_t
+
+
+def open_driver():
+    """The driver as a program uses it, with a context on this thread."""
+    global cuda
+    cuda = c.CDLL("libcuda.so.1")
+    cuda.standInTrace.restype = c.c_char_p
+    cuda.standInCount.restype = c.c_long
+    cuda.cuMemcpyAsync.argtypes = [U64, U64, SZ, P]
+    cuda.cuMemcpyHtoD_v2.argtypes, cuda.cuMemcpyDtoH_v2.argtypes = [U64, P, SZ], [P, U64, SZ]
+    cuda.cuMemAlloc_v2.argtypes, cuda.cuMemFree_v2.argtypes = [P, SZ], [U64]
+    cuda.cuStreamDestroy_v2.argtypes = cuda.cuEventSynchronize.argtypes = [P]
+    cuda.standInSleep.argtypes = [P, c.c_uint]
+    cuda.cuStreamBeginCapture_v2.argtypes, cuda.cuStreamEndCapture.argtypes = [P, c.c_int], [P, P]
+    cuda.cuEventRecord.argtypes = [P, P]
+    native.lib.trib_wait_stream.argtypes = [P, P, c.c_int]
+    context = P()
+    ok(cuda.cuInit(0))
+    ok(cuda.cuDevicePrimaryCtxRetain(c.byref(context), 0))
+    ok(cuda.cuCtxSetCurrent(context))
+
+
+def ok(code):
+    assert code == 0, f"the driver returned {code}"
+
+
+class Array:
+    """An array in memory of the device."""
+
+    def __init__(self, like):
+        self.like = np.ascontiguousarray(like)
+        address = U64()
+        ok(cuda.cuMemAlloc_v2(c.byref(address), max(self.like.nbytes, 1)))
+        self.address = address.value
+        self.write(self.like)
+
+    def write(self, array):
+        own_copies["cuMemcpyHtoD"] += 1
+        ok(cuda.cuMemcpyHtoD_v2(self.address, array.ctypes.data, array.nbytes))
+
+    def write_in(self, stream, array):
+        """As the last of what is queued there, by a copy that comes late."""
+        own_copies["copy pageable"] += 1
+        ok(cuda.cuMemcpyAsync(self.address, array.ctypes.data, array.nbytes, stream))
+
+    def read(self):
+        own_copies["cuMemcpyDtoH"] += 1
+        array = np.empty_like(self.like)
+        ok(cuda.cuMemcpyDtoH_v2(array.ctypes.data, self.address, array.nbytes))
+        return array
+
+    def read_in(self, stream):
+        """What work finds that is queued now."""
+        own_copies["copy pageable"] += 1
+        array, event = np.empty_like(self.like), P()
+        ok(cuda.cuMemcpyAsync(array.ctypes.data, self.address, array.nbytes, stream))
+        ok(cuda.cuEventCreate(c.byref(event), 0))
+        ok(cuda.cuEventRecord(event, stream))
+        ok(cuda.cuEventSynchronize(event))
+        return array
+
+
+def new_stream():
+    stream = P()
+    ok(cuda.cuStreamCreate(c.byref(stream), 1))
+    return stream
+
+
+def post(group, call, *arguments):
+    """Begins an operation in the order of a stream, which is the last argument."""
+    request = P()
+    function = getattr(native.lib, f"trib_{call}_stream_nb")
+    *others, stream = arguments
+    given = [P(each.address) if isinstance(each, Array) else each for each in others]
+    kinds = {"allreduce": [SZ, c.c_int, c.c_int], "reduce": [SZ, c.c_int, c.c_int, c.c_uint32], "bcast": [SZ, c.c_uint32],
+             "reduce_scatter": [SZ, c.c_int, c.c_int], "allgather": [SZ]}  # fmt: skip
+    buffers = 1 if call == "bcast" else 2
+    function.argtypes = [P] * (1 + buffers) + kinds[call] + [P, P]
+    native.check(function(group.handle, *given, stream, c.byref(request)))
+    return native.Request(request, arguments)
+
+
+def wait_stream(request, stream, timeout_ms=60000):
+    native.check(native.lib.trib_wait_stream(request.handle, stream, timeout_ms))
+
+
+def values(rank, count, dtype="float32"):
+    """Numbers whose sum depends on the order of summands."""
+    numbers = np.random.default_rng(rank).standard_normal(count) * 10.0 ** np.random.default_rng(rank + 100).integers(-3, 4, count)
+    return numbers.astype(dtype)
+
+
+def same(ours, theirs):
+    assert ours.tobytes() == theirs.tobytes(), f"{np.count_nonzero(ours != theirs)} of {theirs.size} elements differ"
+
+
+F32, SUM = native.DTYPES["float32"][0], native.OPS["sum"]
+LATE_US = 5_000
+
+
+def calls(group, count):
+    """Every collective, in place and not, with a root where it has one: (name, what a rank gives, the
+    shape of the result, whether this rank gets one, in place, arguments behind the buffers)."""
+    rank, size, last = group.rank, group.size, group.size - 1
+    mine, whole = values(rank, count), values(rank, count * size)
+    for in_place in (False, True):
+        yield "allreduce", mine, count, True, in_place, (count, F32, SUM)
+        yield "reduce", mine, count, rank == last, in_place and rank == last, (count, F32, SUM, last)
+        yield "reduce_scatter", whole, count, True, in_place, (count, F32, SUM)
+        yield "allgather", mine, count * size, True, in_place, (4 * count,)
+    yield "bcast", mine, count, rank != last, True, (4 * count, last)
+
+
+def over_host(group, name, given, length, in_place, arguments):
+    """The same call over memory of the host."""
+    out = np.zeros(max(length, given.size), "float32")
+    if in_place:
+        at = group.rank * given.size if name == "allgather" else 0
+        out[at : at + given.size] = given
+    source = native.IN_PLACE if in_place else given.ctypes.data_as(P)
+    buffers = (out.ctypes.data_as(P),) if name == "bcast" else (source, out.ctypes.data_as(P))
+    group.post(name, *buffers, *arguments, keep=(given, out)).wait()
+    return out[:length]
+
+
+def over_device(group, name, given, length, in_place, arguments, stream):
+    """The result as work finds it that is queued behind the operation, whose input is late."""
+    out, source = Array(np.zeros(max(length, given.size), "float32")), Array(np.full(given.size, 77, "float32"))
+    cuda.standInSleep(stream, LATE_US)
+    at = group.rank * given.nbytes if name == "allgather" else 0
+    target = source
+    if in_place:
+        target = Array.__new__(Array)
+        target.address, target.like = out.address + at, given
+    target.write_in(stream, given)
+    buffers = (out,) if name == "bcast" else (native.IN_PLACE if in_place else source, out)
+    request = post(group, name, *buffers, *arguments, stream)
+    wait_stream(request, stream)
+    found = out.read_in(stream)[:length]
+    request.wait(60000)
+    same(out.read()[:length], found)
+    return found
+
+
+def collectives(argument):
+    """Each over memory of the host and of the device, which give the same bits."""
+    open_driver()
+    context = native.Context()
+    group, stream = context.group(), new_stream()
+    compared = 0
+    for count in argument["counts"]:
+        for name, given, length, gets, in_place, arguments in calls(group, count):
+            theirs = over_host(group, name, given, length, in_place, arguments)
+            ours = over_device(group, name, given, length, in_place, arguments, stream)
+            if gets:
+                same(ours, theirs)
+            compared += gets
+    # Nothing at all is a collective, too.
+    empty = post(group, "allreduce", None, None, 0, F32, SUM, stream)
+    wait_stream(empty, stream)
+    empty.free()
+    group.free()
+    context.finalize()
+    told = {name: cuda.standInCount(name.encode()) - own for name, own in own_copies.items()}
+    for name in ("cuCtxSynchronize", "cuStreamSynchronize", "cuMemHostAlloc", "cuMemFreeHost", "copy device-host"):
+        told[name] = cuda.standInCount(name.encode())
+    return {"compared": compared, "counts": told}
+
+
+def back_to_back(argument):
+    """Operations of every kind one after the other, of which none is waited for: each buffer is used
+    by chunks of other shapes while results of earlier ones leave it."""
+    open_driver()
+    context = native.Context()
+    group, stream, compared = context.group(), new_stream(), 0
+    for _ in range(argument["turns"]):
+        begun = []
+        for count in argument["counts"]:
+            every = list(calls(group, count))
+            for name, given, length, gets, in_place, arguments in every[:4] + every[-1:]:
+                theirs = over_host(group, name, given, length, in_place, arguments)
+                source, out = Array(given), Array(np.zeros(max(length, given.size), "float32"))
+                begun.append((name, source, out, arguments, theirs, gets))
+        requests = []
+        for name, source, out, arguments, _, _ in begun:
+            buffers = (source,) if name == "bcast" else (source, out)
+            requests.append(post(group, name, *buffers, *arguments, stream))
+        for request, (name, source, out, _, theirs, gets) in zip(requests, begun):
+            request.wait(60000)
+            if gets:
+                same((source if name == "bcast" else out).read()[: theirs.size], theirs)
+            compared += gets
+    return compared
+
+
+def pipeline(argument):
+    """The order in which the copies of one long allreduce were done."""
+    open_driver()
+    context = native.Context()
+    group, stream, count = context.group(), new_stream(), argument["count"]
+    vector = Array(values(group.rank, count))
+    group.barrier().wait()
+    request = post(group, "allreduce", native.IN_PLACE, vector, count, F32, SUM, stream)
+    request.wait(60000)
+    same(vector.read(), over_host(group, "allreduce", values(group.rank, count), count, True, (count, F32, SUM)))
+    return cuda.standInTrace().decode()
+
+
+def order(argument):
+    """Operations over memory of the host that are begun while chunks are still to be posted come
+    behind them, on whichever rank the stream is late; two groups take each other's turns."""
+    open_driver()
+    context = native.Context()
+    group, other, stream, count = context.group(), context.group(tag=1), new_stream(), argument["count"]
+    for turn in range(argument["turns"]):
+        mine = values(group.rank + turn, count)
+        expected = over_host(group, "allreduce", mine, count, False, (count, F32, SUM))
+        if turn % group.size == group.rank:
+            cuda.standInSleep(stream, 10 * LATE_US)
+        vector = Array(mine)
+        request = post(group, "allreduce", native.IN_PLACE, vector, count, F32, SUM, stream)
+        # In place of an operation on the group's own thread, a blocking one, and one more.
+        host = np.arange(1000, dtype="int64") + turn
+        begun = group.allreduce(host, np.empty_like(host), "int64", "sum")
+        blocking = np.empty_like(host)
+        group.allreduce_blocking(host, blocking, "int64", "sum")
+        begun.wait(60000)
+        assert np.array_equal(blocking, host * group.size) and np.array_equal(begun.keep[1], blocking)
+        wait_stream(request, stream)
+        same(vector.read_in(stream), expected)
+        request.wait(60000)
+
+        first, second = (group, other) if group.rank % 2 else (other, group)
+        vectors = [Array(mine), Array(mine)]
+        requests = [
+            post(each, "allreduce", native.IN_PLACE, vector, count, F32, SUM, new_stream())
+            for each, vector in zip((first, second), vectors)
+        ]
+        for request, vector in zip(requests, vectors):
+            request.wait(60000)
+            same(vector.read(), expected)
+    return context.counters()
+
+
+def failing(argument):
+    """One rank's driver fails; every rank tells with what its operation ends."""
+    open_driver()
+    context = native.Context()
+    group, stream, count = context.group(), new_stream(), argument["count"]
+    vector = Array(values(group.rank, count))
+    group.barrier().wait()
+    if group.rank == argument["rank"]:
+        call, number, code = argument["fail"]
+        cuda.standInSet(b"STAND_IN_FAIL", f"{call}:{number + cuda.standInCount(call.encode())}:{code}".encode())
+    try:
+        request = post(group, "allreduce", native.IN_PLACE, vector, count, F32, SUM, stream)
+        request.wait(60000)
+    except native.Failed as failed:
+        told = {"status": failed.status, "text": failed.text}
+    else:
+        told = {"status": 0, "text": ""}
+    if group.rank == argument["rank"] and told["status"] and not argument["begins"]:
+        # The others wait for what this rank has not begun.
+        group.free()
+    else:
+        told["group"], _ = group.status()
+        group.free()
+    context.finalize()
+    return told
+
+
+def refused(argument):
+    """What cannot be: a stream that is captured, no memory of a device, no driver."""
+    open_driver()
+    context = native.Context()
+    group, stream, told = context.group(), new_stream(), []
+    vector, host, graph = Array(values(group.rank, 1000)), np.zeros(1000, "float32"), P()
+
+    def fails(*buffers):
+        try:
+            post(group, "allreduce", *buffers, 1000, F32, SUM, stream)
+        except native.Failed as failed:
+            told.append([failed.status, failed.text])
+
+    ok(cuda.cuStreamBeginCapture_v2(stream, 0))
+    fails(native.IN_PLACE, vector)
+    ok(cuda.cuStreamEndCapture(stream, c.byref(graph)))
+    fails(native.IN_PLACE, host.ctypes.data_as(P))
+    fails(None, vector)
+    # The group works on, and a buffer of the host may stand beside one of the device.
+    request = post(group, "allreduce", host.ctypes.data_as(P), vector, 1000, F32, SUM, stream)
+    request.wait(60000)
+    assert not vector.read().any()
+    return told
+
+
+def late(argument):
+    """A limit passes because a rank is late, and the operation goes on; a child after fork does no
+    harm to it."""
+    open_driver()
+    context = native.Context()
+    group, stream, count = context.group(), new_stream(), argument["count"]
+    mine = values(group.rank, count)
+    expected = over_host(group, "allreduce", mine, count, False, (count, F32, SUM))
+    vector, told = Array(mine), []
+    if group.rank == 0:
+        await_note(1)
+        await_note(2)
+    request = post(group, "allreduce", native.IN_PLACE, vector, count, F32, SUM, stream)
+    if group.rank > 0:
+        for wait in (wait_stream, lambda request, stream, ms: native.check(native.lib.trib_wait(request.handle, ms))):
+            try:
+                wait(request, stream, 50)
+            except native.Failed as failed:
+                told.append([failed.status, failed.text])
+        child = os.fork()
+        if child == 0:
+            statuses = []
+            for call in (request.test, lambda: wait_stream(request, stream), lambda: request.wait(1000)):
+                try:
+                    call()
+                except native.Failed as failed:
+                    statuses.append(failed.status)
+            native.lib.trib_request_free(request.handle)
+            native.lib.trib_group_free(group.handle)
+            os._exit(statuses != [-12, -12, -12])
+        told.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        note(1)
+    request.wait(60000)
+    same(vector.read(), expected)
+    group.free()
+    context.finalize()
+    return told
+
+
+def without_driver(argument):
+    """What a call tells where there is no driver, or where it is switched off."""
+    context = native.Context()
+    group, vector = context.group(), np.zeros(10, "float32")
+    try:
+        post(group, "allreduce", native.IN_PLACE, vector.ctypes.data_as(P), 10, F32, SUM, None)
+    except native.Failed as failed:
+        return [failed.status, failed.text]
+    return [0, ""]
+
+
+def dying(argument):
+    """One rank is killed in the middle of an operation; the others tell how it ends for them."""
+    open_driver()
+    context = native.Context()
+    group, stream, count = context.group(), new_stream(), argument["count"]
+    vector = Array(values(group.rank, count))
+    group.barrier().wait()
+    if group.rank == argument["rank"]:
+        # Its copies are late, so that it dies with some chunks posted and others not.
+        cuda.standInSet(b"STAND_IN_DELAY_US", b"20000")
+        post(group, "allreduce", native.IN_PLACE, vector, count, F32, SUM, stream)
+        while cuda.standInCount(b"copy host-device") < 1:
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGKILL)
+    # The launcher ends all ranks when one has died; these tell first what they have met.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    request = post(group, "allreduce", native.IN_PLACE, vector, count, F32, SUM, stream)
+    try:
+        wait_stream(request, stream)
+        request.wait(60000)
+    except native.Failed as failed:
+        told = {"status": failed.status, "text": failed.text}
+    else:
+        told = {"status": 0, "text": ""}
+    try:
+        post(group, "allreduce", native.IN_PLACE, vector, count, F32, SUM, stream)
+        told["next"] = 0
+    except native.Failed as failed:
+        told["next"] = failed.status
+    # Nothing touches the vector any more: a copy under way would end this process.
+    ok(cuda.cuMemFree_v2(vector.address))
+    group.free()
+    return told
