@@ -13,6 +13,19 @@ from tributary.datatypes import operator
 from tributary.errors import InvalidError, UnsupportedError
 
 
+class OnDevice:
+    """An array of a device, as CuPy and others show theirs."""
+
+    def __init__(self, typestr="<f4", shape=(2, 3), strides=None, stream=None, address=4096):
+        self.shown = {
+            "typestr": typestr, "shape": shape, "strides": strides, "stream": stream, "data": (address, False), "version": 3,
+        }  # fmt: skip
+
+    @property
+    def __cuda_array_interface__(self):
+        return self.shown
+
+
 class Buffers(unittest.TestCase):
     def test_every_kind_of_buffer_is_found_with_its_type(self):
         for source, name, count in (
@@ -34,6 +47,21 @@ class Buffers(unittest.TestCase):
     def test_the_address_is_where_the_bytes_are(self):
         for source in (bytearray(b"tributary"), np.frombuffer(b"tributary", "u1"), array.array("b", b"tributary"), b"tributary"):
             self.assertEqual(ctypes.string_at(vector(source).address, 9), b"tributary")
+
+    def test_arrays_of_a_device_come_with_their_stream(self):
+        for source, name, count, stream in (
+            (OnDevice(), "float32", 6, 0),
+            (OnDevice("<i8", (5,), (8,), stream=1), "int64", 5, 1),
+            (OnDevice("|b1", (4, 2), (2, 1), stream=4711), "bool", 8, 4711),
+            (OnDevice("<c16", ()), "complex128", 1, 0),
+        ):
+            found = vector(source)
+            self.assertEqual((found.address, found.dtype.name, found.count, found.stream), (4096, name, count, stream))
+        self.assertEqual(vector(OnDevice("<u2", (8,)), "bfloat16").dtype.name, "bfloat16")
+        self.assertIsNone(vector(np.zeros(3)).stream)
+        with self.assertRaisesRegex(InvalidError, "not C-contiguous"):
+            vector(OnDevice("<f4", (2, 3), (4, 8)))
+        self.assertEqual(vector(OnDevice(shape=(0,), address=0)).count, 0)
 
     def test_an_empty_vector_has_no_elements(self):
         for source in (bytearray(), np.zeros(0), array.array("f")):

@@ -17,6 +17,7 @@ from tributary.context import Context, Exchange, Forecast
 from tributary.datatypes import DATATYPES, OPERATORS
 from tributary.errors import (
     AuthError,
+    DeviceError,
     Error,
     ExchangeError,
     ForkedError,
@@ -41,6 +42,7 @@ __all__ = [
     "OPERATORS",
     "AuthError",
     "Context",
+    "DeviceError",
     "Error",
     "Exchange",
     "ExchangeError",

@@ -114,6 +114,21 @@ PROTOTYPES = {
     "trib_barrier_nb": (c_int, [c_void_p, POINTER(c_void_p)]),
     "trib_reduce_scatter_nb": (c_int, [c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, POINTER(c_void_p)]),
     "trib_allgather_nb": (c_int, [c_void_p, c_void_p, c_void_p, c_size_t, POINTER(c_void_p)]),
+    "trib_allreduce_stream_nb": (
+        c_int,
+        [c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, c_void_p, POINTER(c_void_p)],
+    ),
+    "trib_reduce_stream_nb": (
+        c_int,
+        [c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, c_uint32, c_void_p, POINTER(c_void_p)],
+    ),
+    "trib_bcast_stream_nb": (c_int, [c_void_p, c_void_p, c_size_t, c_uint32, c_void_p, POINTER(c_void_p)]),
+    "trib_reduce_scatter_stream_nb": (
+        c_int,
+        [c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, c_void_p, POINTER(c_void_p)],
+    ),
+    "trib_allgather_stream_nb": (c_int, [c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, POINTER(c_void_p)]),
+    "trib_wait_stream": (c_int, [c_void_p, c_void_p, c_int]),
     "trib_test": (c_int, [c_void_p, POINTER(c_int)]),
     "trib_wait": (c_int, [c_void_p, c_int]),
     "trib_request_free": (c_int, [c_void_p]),

@@ -2,11 +2,13 @@
 """Where a vector lies: the memory behind NumPy arrays, torch tensors, `array.array`, `bytearray`
 and whatever else exports a buffer.
 
-A vector is C-contiguous memory of the host. Its address stays right for as long as the `Vector`
-lives, which holds what exports it.
+A vector is C-contiguous memory of the host, or of a CUDA device: a torch tensor, or an array of
+CuPy, Numba or whatever else has `__cuda_array_interface__`. Its address stays right for as long as
+the `Vector` lives, which holds what exports it.
 """
 
 import ctypes
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -16,17 +18,21 @@ from tributary.errors import InvalidError, UnsupportedError
 
 
 class Vector:
-    """A vector in memory: `address`, `count` elements of `dtype`, `nbytes` bytes."""
+    """A vector in memory: `address`, `count` elements of `dtype`, `nbytes` bytes. Memory of a device
+    comes with the `stream` that it is used in."""
 
-    __slots__ = ("address", "count", "dtype", "holder", "nbytes", "readonly")
+    __slots__ = ("address", "count", "dtype", "holder", "nbytes", "readonly", "stream")
 
-    def __init__(self, address: int, nbytes: int, dtype: DataType, readonly: bool, holder: object) -> None:
+    def __init__(
+        self, address: int, nbytes: int, dtype: DataType, readonly: bool, holder: object, stream: int | None = None
+    ) -> None:
         self.address = address
         self.nbytes = nbytes
         self.dtype = dtype
         self.count = nbytes // dtype.size
         self.readonly = readonly
         self.holder = holder
+        self.stream = stream
 
     def check_writable(self, what: str) -> None:
         """Raises `InvalidError` if a result cannot be written there."""
@@ -38,8 +44,8 @@ def vector(source: Any, dtype: str | None = None) -> Vector:
     """The vector that lies in `source`.
 
     With `dtype` its bytes are taken for elements of that type: `numpy.uint16` holds `"bfloat16"`.
-    Raises `UnsupportedError` if it has another type than ours or no memory of the host, and
-    `InvalidError` if it is not contiguous.
+    Raises `UnsupportedError` if it has another type than ours, or no memory of the host or of a
+    CUDA device, and `InvalidError` if it is not contiguous.
     """
     kind = type(source)
     look = _known.get(kind)
@@ -52,16 +58,19 @@ def _way_of(kind: type) -> Callable[[Any, str | None], Vector]:
     torch = sys.modules.get("torch")
     if torch is not None and issubclass(kind, torch.Tensor):
         return _of_tensor
-    return _of_array if hasattr(kind, "__array_interface__") else _of_buffer
+    if hasattr(kind, "__array_interface__"):
+        return _of_array
+    return _of_device_array if hasattr(kind, "__cuda_array_interface__") else _of_buffer
 
 
 def _of_tensor(tensor: Any, dtype: str | None) -> Vector:
-    if tensor.device.type != "cpu":
-        raise UnsupportedError(f"the tensor is on {tensor.device}: only memory of the host is reduced here")
+    if tensor.device.type not in ("cpu", "cuda"):
+        raise UnsupportedError(f"the tensor is on {tensor.device}: only memory of the host and of CUDA devices is reduced here")
     if not tensor.is_contiguous():
         raise InvalidError("the tensor is not contiguous: give tensor.contiguous()")
     own = datatype(dtype or str(tensor.dtype).removeprefix("torch."))
-    return _checked(tensor.data_ptr(), tensor.numel() * tensor.element_size(), own, False, tensor)
+    stream = sys.modules["torch"].cuda.current_stream(tensor.device).cuda_stream if tensor.is_cuda else None
+    return _checked(tensor.data_ptr(), tensor.numel() * tensor.element_size(), own, False, tensor, stream)
 
 
 def _of_array(array: Any, dtype: str | None) -> Vector:
@@ -74,6 +83,26 @@ def _of_array(array: Any, dtype: str | None) -> Vector:
     return _checked(address, array.nbytes, datatype(dtype or array.dtype.name), readonly, array)
 
 
+def _of_device_array(array: Any, dtype: str | None) -> Vector:
+    interface = array.__cuda_array_interface__
+    kind, size = interface["typestr"][1], int(interface["typestr"][2:])
+    shape, strides = interface["shape"], interface.get("strides")
+    if strides is not None and tuple(strides) != _strides(shape, size):
+        raise InvalidError("the array is not C-contiguous: give a copy that is")
+    name = dtype or ("bool" if kind == "b" else f"{_TYPESTRS.get(kind, kind)}{8 * size}")
+    address, readonly = interface["data"]
+    # Without one the array's library leaves all that it has queued to the default stream.
+    stream = interface.get("stream") or 0
+    return _checked(address or 0, math.prod(shape) * size, datatype(name), readonly, array, stream)
+
+
+def _strides(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """The distances in bytes between the elements of a C-contiguous array."""
+    return tuple(size * math.prod(shape[at + 1 :]) for at in range(len(shape)))
+
+
+#: What the kinds of a `typestr` are called.
+_TYPESTRS = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
 #: The kind and, where the size does not say it, the size of what a letter of `struct` stands for.
 _KINDS = {
     **dict.fromkeys("bhilqn", "int"), **dict.fromkeys("BHILQN", "uint"), **dict.fromkeys("efd", "float"), "?": "bool",
@@ -102,10 +131,12 @@ def _name(view: memoryview) -> str:
     return kind if kind == "bool" else f"{kind}{8 * view.itemsize}"
 
 
-def _checked(address: int, nbytes: int, dtype: DataType, readonly: bool, holder: object) -> Vector:
+def _checked(
+    address: int, nbytes: int, dtype: DataType, readonly: bool, holder: object, stream: int | None = None
+) -> Vector:
     if nbytes % dtype.size:
         raise InvalidError(f"{nbytes} bytes are no whole number of {dtype.name}, which has {dtype.size}")
-    return Vector(address, nbytes, dtype, readonly, holder)
+    return Vector(address, nbytes, dtype, readonly, holder, stream)
 
 
 class _View(ctypes.Structure):

@@ -100,6 +100,12 @@ class AuthError(Error, PermissionError):
     status = -14
 
 
+class DeviceError(Error, RuntimeError):
+    """A GPU or its driver failed."""
+
+    status = -15
+
+
 BY_STATUS: dict[int, type[Error]] = {kind.status: kind for kind in Error.__subclasses__()}
 
 

@@ -5,7 +5,7 @@ import ctypes
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tributary._native import IN_PLACE, lib
-from tributary.buffers import vector
+from tributary.buffers import Vector, vector
 from tributary.datatypes import operator
 from tributary.errors import InvalidError, MismatchError, check, failure
 from tributary.request import SLICE_MS, Request
@@ -25,6 +25,10 @@ class Group:
     group in the same order. An operation whose name begins with `i` returns at once; its vectors
     belong to the library until its request is done. `dtype` says the type of the elements where
     the vector's own does not: `numpy.uint16` holds `"bfloat16"`.
+
+    Vectors of a CUDA device are reduced in the order of a stream: the current one of torch, or the
+    one that the array names. Every member then gives vectors of a device. What its request waits
+    for is the result; `Request.wait_stream` makes a stream wait instead.
     """
 
     def __init__(self, context: "Context", handle: ctypes.c_void_p, members: tuple[int, ...], name: str | None) -> None:
@@ -50,7 +54,8 @@ class Group:
         address = IN_PLACE if out is None else give.address
         count = give.count * give.dtype.values
         held, value = (give, get), source if out is None else out
-        return self._post(lib.trib_allreduce_nb, address, get.address, count, give.dtype.code, code, held=held, value=value)
+        call, stream = _way("allreduce", give, get)
+        return self._post(call, address, get.address, count, give.dtype.code, code, *stream, held=held, value=value)
 
     def reduce(self, source: V, root: int = 0, op: str = "sum", out: V | None = None, *, dtype: str | None = None) -> V | None:
         """Reduces the members' vectors element by element; the root gets the result, the others
@@ -66,15 +71,15 @@ class Group:
         code = operator(op, give.dtype)
         count = give.count * give.dtype.values
         if self.rank != root:
-            return self._post(
-                lib.trib_reduce_nb, give.address, None, count, give.dtype.code, code, root, held=(give,), value=None
-            )
+            call, stream = _way("reduce", give)
+            return self._post(call, give.address, None, count, give.dtype.code, code, root, *stream, held=(give,), value=None)
         get = give if out is None else vector(out, dtype)
         get.check_writable("where the result goes")
         _check_alike(give, get, give.nbytes)
         address = IN_PLACE if out is None else give.address
         held, value = (give, get), source if out is None else out
-        return self._post(lib.trib_reduce_nb, address, get.address, count, give.dtype.code, code, root, held=held, value=value)
+        call, stream = _way("reduce", give, get)
+        return self._post(call, address, get.address, count, give.dtype.code, code, root, *stream, held=held, value=value)
 
     def broadcast(self, buffer: V, root: int = 0) -> V:
         """Copies the root's vector, of any type, over every other member's."""
@@ -86,7 +91,8 @@ class Group:
         whole = vector(buffer, "uint8")
         if self.rank != root:
             whole.check_writable("where the root's vector goes")
-        return self._post(lib.trib_bcast_nb, whole.address, whole.nbytes, root, held=whole, value=buffer)
+        call, stream = _way("bcast", whole)
+        return self._post(call, whole.address, whole.nbytes, root, *stream, held=whole, value=buffer)
 
     def barrier(self) -> None:
         """Returns when every member has called it."""
@@ -107,8 +113,9 @@ class Group:
         get.check_writable("where the result goes")
         _check_alike(give, get, self.size * get.nbytes)
         count = get.count * get.dtype.values
+        call, stream = _way("reduce_scatter", give, get)
         return self._post(
-            lib.trib_reduce_scatter_nb, give.address, get.address, count, give.dtype.code, code, held=(give, get), value=out
+            call, give.address, get.address, count, give.dtype.code, code, *stream, held=(give, get), value=out
         )
 
     def allgather(self, source: Any, out: V) -> V:
@@ -122,7 +129,8 @@ class Group:
         get.check_writable("where the result goes")
         if get.nbytes != self.size * give.nbytes:
             raise InvalidError(f"{self.size} blocks of {give.nbytes} bytes do not go into {get.nbytes} bytes")
-        return self._post(lib.trib_allgather_nb, give.address, get.address, give.nbytes, held=(give, get), value=out)
+        call, stream = _way("allgather", give, get)
+        return self._post(call, give.address, get.address, give.nbytes, *stream, held=(give, get), value=out)
 
     def check(self) -> None:
         """Raises what broke the group; a broken group never recovers."""
@@ -188,6 +196,15 @@ class Group:
     def __repr__(self) -> str:
         name = f" {self.name}" if self.name else ""
         return f"<tributary.Group{name} rank {self.rank} of {self.size}{'' if self._handle else ', freed'}>"
+
+
+def _way(operation: str, *vectors: Vector) -> tuple[Any, tuple[int, ...]]:
+    """The library's function for an operation over these vectors, and the stream that it takes if
+    one of them is memory of a device."""
+    streams = tuple({each.stream for each in vectors if each.stream is not None})
+    if len(streams) > 1:
+        raise InvalidError("the vectors are used in different streams: make one wait for the other first")
+    return getattr(lib, f"trib_{operation}_stream_nb" if streams else f"trib_{operation}_nb"), streams
 
 
 def _check_alike(give: Any, get: Any, nbytes: int) -> None:

@@ -3,7 +3,8 @@
 
 import ctypes
 import time
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tributary._native import lib
 from tributary.errors import TimeoutError, check, failure
@@ -51,26 +52,40 @@ class Request(Generic[T]):
         Raises what went wrong, and `TimeoutError` when it is not over after `timeout` seconds; it
         goes on then, and can be waited for again. Other threads run meanwhile.
         """
+        if self._status is None and self._await(timeout, lib.trib_wait, self._handle):
+            self._end(0)
+        return self._result()
+
+    def wait_stream(self, stream: int, timeout: float | None = None) -> T:
+        """Makes a stream of a CUDA device wait for the result, and returns it: what is queued there
+        from now on finds it. The call itself waits until all that is left to do is queued on the
+        device. Raises as `wait` does. An operation over memory of the host is waited for.
+        """
         if self._status is None:
-            self._wait(timeout)
+            # The vectors are held on: copies from and to them may be under way.
+            self._await(timeout, lib.trib_wait_stream, self._handle, stream)
+        return self._result()
+
+    def _result(self) -> T:
         if self._status:
             # Once more for the words, which belong to the thread that is told.
             raise failure(lib.trib_wait(self._handle, 0))
         return self._value
 
-    def _wait(self, timeout: float | None) -> None:
+    def _await(self, timeout: float | None, call: Callable[..., int], *arguments: Any) -> bool:
+        """Waits in slices. It returns whether the call has succeeded; else the operation is over."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        while self._status is None:
+        while True:
             left = SLICE_MS if deadline is None else max(int(1000 * (deadline - time.monotonic())), 0)
             waited = min(left, SLICE_MS)
-            status = lib.trib_wait(self._handle, waited)
+            status = call(*arguments, waited)
             if status == 0:
-                self._end(status)
-            elif self.done():
-                return
-            elif status != TimeoutError.status:
+                return True
+            if self.done():
+                return False
+            if status != TimeoutError.status:
                 raise failure(status)
-            elif timeout is not None and left <= SLICE_MS:
+            if timeout is not None and left <= SLICE_MS:
                 # The library names the late ranks, but knows only the last slice.
                 words = str(failure(status)).replace(f"after {waited} ms", f"after {1000 * timeout:.0f} ms", 1)
                 raise TimeoutError(words)
