@@ -15,6 +15,7 @@
  *   STAND_IN_FAIL=CALL:N:CODE the Nth call of a function returns CODE; CALL may be "copy": then the
  *                             Nth copy fails when it is executed, and its context is lost
  *   STAND_IN_POOL=1           memory belongs to no context, as memory out of a pool
+ *   STAND_IN_OPEN=1           the host may touch memory of a device
  *   CUDA_LAUNCH_BLOCKING=1    what is queued is done when the call returns
  * or, while the program runs, by standInSet("STAND_IN_FAIL", "..."). What they ask:
  *   standInCount("cuCtxSynchronize"), standInCount("copy device-host")   how often
@@ -523,7 +524,7 @@ EXPORT int cuMemAlloc_v2(uint64_t *address, size_t len)
     if (file < 0 || ftruncate(file, (off_t)whole) != 0)
         return end(OUT_OF_MEMORY);
     void *shadow = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    void *seen = mmap(NULL, whole, PROT_NONE, MAP_SHARED, file, 0);
+    void *seen = mmap(NULL, whole, setting("STAND_IN_OPEN") ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_SHARED, file, 0);
     close(file);
     if (shadow == MAP_FAILED || seen == MAP_FAILED)
         return end(OUT_OF_MEMORY);

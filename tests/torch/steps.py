@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import pathlib
 import random
+import subprocess
 import time
 import typing
 
@@ -11,6 +12,8 @@ from environment import NEWEST, OLDEST
 from ranks import Failed, Program
 
 from harness import Fabric, send
+
+STAND_IN = pathlib.Path(__file__).resolve().parents[1] / "cuda" / "stand_in.c"
 
 
 @dataclasses.dataclass
@@ -74,6 +77,20 @@ def all_same(how, ranks, place):
     told = place.train(how, ranks=ranks, limit=400)
     need(all(each["same"] for each in told.values()), told)
     return f"right on {ranks} ranks"
+
+
+def device(place):
+    """Tensors of a device, over a stand-in for CUDA's driver whose memory the host may touch."""
+    driver = place.folder / "libcuda.so.1"
+    flags = ["-shared", "-fPIC", "-fvisibility=hidden", "-O1", "-pthread", "-o"]
+    subprocess.run(["gcc", *flags, driver, STAND_IN], check=True)
+    env = {"LD_LIBRARY_PATH": str(place.folder), "STAND_IN_OPEN": "1"}
+    told = place.program(3, "device_worker.py", env=env).run(200)
+    for each in told.values():
+        need(not any(each["waits"].values()), f"the backend waits for a whole device: {each['waits']}")
+        need(each["out"] > 30 and each["recorded"] > 30, f"hardly anything went through the device: {each}")
+        need(not any(name.startswith("gloo.") for name in each["counts"]), f"something went through Gloo: {each['counts']}")
+    return f"{told[0]['out']} copies out of the device on rank 0"
 
 
 def node_killed(place):
@@ -176,5 +193,7 @@ STEPS = [
     Step("faults/rank", rank_killed, "a rank is killed: the others raise and name it"),
     Step("faults/late", late_rank, "a rank is late: a limit passes, and the operation goes on"),
     Step("faults/restart", restart, "a rank is killed under torchrun --max-restarts"),
+    Step("device/newest", device, "tensors of a device that a stand-in for CUDA's driver makes, on 3 ranks"),
+    Step("device/oldest", device, "the same with torch 2.6.0", torch=OLDEST),
     Step("doctor", doctor, "python -m tributary.torch.doctor"),
 ]

@@ -24,12 +24,29 @@ from tributary.request import Request
 from tributary.torch import jobs
 from tributary.torch.naming import NAME, NamedGroup
 from tributary.torch.others import GlooGroup
-from tributary.torch.staging import joined, room, split, staged
+from tributary.torch.staging import is_staged_by_library, joined, room, split, staged
 from tributary.torch.recorder import Record, note
 from tributary.torch.reduction import average, reduction
+from tributary.torch.streams import Arrival, current
 from tributary.torch.work import Completer, Over, Work, Works
 
 Tensors = torch.Tensor | Sequence[torch.Tensor]
+#: The library's functions, by operation.
+_ON_HOST = {
+    "allreduce": lib.trib_allreduce_nb,
+    "reduce": lib.trib_reduce_nb,
+    "bcast": lib.trib_bcast_nb,
+    "reduce_scatter": lib.trib_reduce_scatter_nb,
+    "allgather": lib.trib_allgather_nb,
+    "barrier": lib.trib_barrier_nb,
+}
+_IN_STREAM = {
+    "allreduce": lib.trib_allreduce_stream_nb,
+    "reduce": lib.trib_reduce_stream_nb,
+    "bcast": lib.trib_bcast_stream_nb,
+    "reduce_scatter": lib.trib_reduce_scatter_stream_nb,
+    "allgather": lib.trib_allgather_stream_nb,
+}
 _REDUCTIONS = (dist.ReduceOp, dist.ReduceOp.RedOpType)
 
 
@@ -86,7 +103,7 @@ class ProcessGroupTributary(NamedGroup):
         count = buffer.numel() * how.dtype.values
         finish = self._finisher(buffer, tensor, how.averages)
         call = Call("allreduce", tensor, finish, [tensor], options, held=buffer)
-        return self._do(call, lib.trib_allreduce_nb, IN_PLACE, address, count, how.dtype.code, how.code)
+        return self._do(call, "allreduce", buffer, IN_PLACE, address, count, how.dtype.code, how.code)
 
     def allreduce_coalesced(self, tensors: Sequence[torch.Tensor], opts: Any = None) -> Any:
         """Reduces each of the tensors in place on every member."""
@@ -108,7 +125,7 @@ class ProcessGroupTributary(NamedGroup):
         addresses = (IN_PLACE, address) if gets else (address, None)
         finish = self._finisher(buffer, tensor, how.averages) if gets else None
         call = Call("reduce", tensor, finish, [tensor], options, held=buffer)
-        return self._do(call, lib.trib_reduce_nb, *addresses, count, how.dtype.code, how.code, root)
+        return self._do(call, "reduce", buffer, *addresses, count, how.dtype.code, how.code, root)
 
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Sequence[torch.Tensor]], opts: Any = None) -> Any:
         """Reduces one tensor for each member; each gets its own one. They may differ in length."""
@@ -118,7 +135,7 @@ class ProcessGroupTributary(NamedGroup):
         how = reduction(options.reduceOp, output.dtype)
         block = max(part.numel() for part in parts)
         flat = joined(parts, block)
-        buffer = torch.empty(block, dtype=output.dtype)
+        buffer = torch.empty(block, dtype=output.dtype, device=flat.device)
         return self._reduce_scattered(flat, buffer, output, how, options)
 
     def reduce_scatter_single(self, output: torch.Tensor, source: torch.Tensor, opts: Any = None) -> Any:
@@ -153,7 +170,7 @@ class ProcessGroupTributary(NamedGroup):
         buffer = staged(tensor) if gives else room(tensor)
         finish = None if gives else self._finisher(buffer, tensor, False)
         call = Call("broadcast", tensor, finish, [tensor], options, held=buffer)
-        return self._do(call, lib.trib_bcast_nb, buffer.data_ptr(), buffer.nbytes, root)
+        return self._do(call, "bcast", buffer, buffer.data_ptr(), buffer.nbytes, root)
 
     def allgather(self, outputs: Sequence[Sequence[torch.Tensor]], inputs: Tensors, opts: Any = None) -> Any:
         """Every member gets the tensors of all. They may differ in length: each output says how
@@ -162,7 +179,7 @@ class ProcessGroupTributary(NamedGroup):
         parts = self._parts(outputs, tensor, "all_gather")
         block = max(part.numel() for part in parts)
         give = staged(tensor) if tensor.numel() == block else joined([tensor], block)
-        flat = torch.empty(self._group.size * block, dtype=tensor.dtype)
+        flat = torch.empty(self._group.size * block, dtype=tensor.dtype, device=give.device)
         options = _options(opts, c10d.AllgatherOptions)
         return self._gathered(give, flat, lambda: split(flat, parts, block), parts, options)
 
@@ -195,7 +212,7 @@ class ProcessGroupTributary(NamedGroup):
     def barrier(self, opts: Any = None) -> Any:
         """Is done when every member has come."""
         call = Call("barrier", None, None, [], _options(opts, c10d.BarrierOptions), held=None)
-        return self._do(call, lib.trib_barrier_nb)
+        return self._do(call, "barrier", None)
 
     # What the tree has no operation for
 
@@ -306,8 +323,13 @@ class ProcessGroupTributary(NamedGroup):
 
     # Helpers
 
-    def _do(self, call: Call, function: Callable[..., int], *arguments: Any) -> Any:
-        """Does what a program waits for at once; begins what it does not."""
+    def _do(self, call: Call, operation: str, buffer: torch.Tensor | None, *arguments: Any) -> Any:
+        """Does what a program waits for at once; begins what it does not. Over memory of a device,
+        all is done in the order of the stream that is current there."""
+        device = buffer.device if buffer is not None and is_staged_by_library(buffer) else None
+        function = _ON_HOST[operation]
+        if device is not None:
+            function, arguments = _IN_STREAM[operation], (*arguments, current(device))
         self.counts["tree." + call.name] += 1
         record = note(self._name, call.name, call.tensor)
         given = call.options.timeout.total_seconds()
@@ -315,7 +337,12 @@ class ProcessGroupTributary(NamedGroup):
         try:
             # Torch 2.6 does not say, and waits afterwards.
             if getattr(call.options, "asyncOp", True) or self._coalesced is not None:
-                return self._begun(call, self._group._post(function, *arguments, held=call.held, value=None), seconds, record)
+                return self._begun(call, self._group._post(function, *arguments, held=call.held, value=None), seconds, record, device)
+            if device is not None:
+                request = self._group._post(function, *arguments, held=call.held, value=None)
+                Arrival(device).settle(request, seconds, call.finish, call.results)
+                record.end()
+                return Over(call.results)
             self._group._run(function, *arguments, held=call.held, timeout=seconds)
         except Error as failure:
             record.fail(failure)
@@ -325,8 +352,11 @@ class ProcessGroupTributary(NamedGroup):
         record.end()
         return Over(call.results)
 
-    def _begun(self, call: Call, request: Request[Any], seconds: float, record: Record) -> Work:
-        work = Work(request, call.finish, call.results, seconds, record, self._completer)
+    def _begun(
+        self, call: Call, request: Request[Any], seconds: float, record: Record, device: torch.device | None
+    ) -> Work:
+        arrival = None if device is None else Arrival(device)
+        work = Work(request, call.finish, call.results, seconds, record, self._completer, arrival)
         while self._under_way and self._under_way[0].over:
             self._under_way.popleft()
         self._under_way.append(work)
@@ -359,13 +389,13 @@ class ProcessGroupTributary(NamedGroup):
         part = buffer if buffer is output else buffer.view(-1)[: output.numel()].view(output.shape)
         finish = self._finisher(part, output, how.averages)
         call = Call("reduce_scatter", output, finish, [output], options, held=(flat, buffer))
-        return self._do(call, lib.trib_reduce_scatter_nb, *addresses, count, how.dtype.code, how.code)
+        return self._do(call, "reduce_scatter", flat, *addresses, count, how.dtype.code, how.code)
 
     def _gathered(
         self, give: torch.Tensor, flat: torch.Tensor, finish: Callable[[], None] | None, results: list[torch.Tensor], options: Any
     ) -> Any:
         call = Call("all_gather", give, finish, results, options, held=(give, flat))
-        return self._do(call, lib.trib_allgather_nb, give.data_ptr(), flat.data_ptr(), give.nbytes)
+        return self._do(call, "allgather", give, give.data_ptr(), flat.data_ptr(), give.nbytes)
 
     def _all(self, works: Iterable[Any]) -> Any:
         """One work of several, which are under way at once."""

@@ -81,7 +81,9 @@ def average(size: int, total: torch.Tensor) -> None:
     if total.is_floating_point():
         total.div_(size)
     elif total.dtype in _WITHOUT_ARITHMETIC:
-        numbers = total.numpy()
+        numbers = total.cpu().numpy()
         numbers //= size
+        if not total.is_cpu:
+            total.copy_(torch.from_numpy(numbers))
     else:
         total.div_(size, rounding_mode="trunc")

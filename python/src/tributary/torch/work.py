@@ -13,6 +13,7 @@ import torch.distributed as dist
 from tributary.errors import Error
 from tributary.request import Request
 from tributary.torch.recorder import Record
+from tributary.torch.streams import Arrival, current, future
 
 #: What `wait` is called with by those that set no limit of their own.
 NO_TIMEOUT = timedelta(0)
@@ -22,7 +23,8 @@ class Work(dist.Work):
     """An operation under way: a request of the tree, and what is to be done with its result.
 
     Whoever first finds the request done, a thread that waits or one that asks, finishes the work:
-    it copies back, divides and fulfils the future.
+    it copies back, divides and fulfils the future. Over memory of a device that is done in the order
+    of the stream that is current there, and so is all waiting.
     """
 
     def __init__(
@@ -33,9 +35,12 @@ class Work(dist.Work):
         timeout: float | None,
         record: Record,
         completer: "Completer",
+        arrival: Arrival | None = None,
     ) -> None:
         super().__init__()
         self._request = request
+        # Of an operation over memory of a device.
+        self._arrival = arrival
         self._finish = finish
         self._results = results
         self._timeout = timeout
@@ -58,6 +63,8 @@ class Work(dist.Work):
                 raise dist.DistBackendError(str(failure)) from failure
         if self._failure is not None:
             raise dist.DistBackendError(str(self._failure)) from self._failure
+        if self._arrival is not None:
+            self._arrival.join()
         return True
 
     def synchronize(self) -> None:
@@ -68,7 +75,7 @@ class Work(dist.Work):
         """Whether the operation is over, well or not."""
         if not self.over and self._request.done():
             self._settle()
-        return self.over
+        return self.over and (self._arrival is None or self._failure is not None or self._arrival.has_come())
 
     def is_success(self) -> bool:
         """Whether the operation is over and went well."""
@@ -88,7 +95,7 @@ class Work(dist.Work):
         runs while the program does something else."""
         with self._lock:
             if self._future is None:
-                self._future = torch.futures.Future()
+                self._future = future(self._arrival.device if self._arrival else None)
                 if self.over:
                     self._fulfil()
                 else:
@@ -97,21 +104,27 @@ class Work(dist.Work):
 
     def _await(self, timeout: float | None) -> None:
         try:
-            self._request.wait(timeout)
+            if self._arrival is not None:
+                self._request.wait_stream(current(self._arrival.device), timeout)
+            else:
+                self._request.wait(timeout)
         except Error:
             if not self._request.done():
                 raise
         self._settle()
 
     def _settle(self) -> None:
-        """The request is done."""
+        """The request is done, or, over memory of a device, all of it is queued there."""
         with self._lock:
             if self.over:
                 return
             try:
-                self._request.wait()
-                if self._finish is not None:
-                    self._finish()
+                if self._arrival is not None:
+                    self._arrival.settle(self._request, None, self._finish, self._results)
+                else:
+                    self._request.wait()
+                    if self._finish is not None:
+                        self._finish()
                 self._record.end()
             except Exception as failure:
                 self._failure = failure
