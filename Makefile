@@ -25,7 +25,7 @@ MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v
 # library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo test test-long conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch bench-torch wheel bench build lint install strip-installed deb package-test dependencies
+.PHONY: help demo test test-long conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch test-gpu bench-torch wheel bench build lint install strip-installed deb package-test dependencies
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 25
@@ -82,6 +82,11 @@ test-apps-lab: build ## the same on eight hosts of a laboratory, in pairs with p
 test-torch: build ## the backend for PyTorch: collectives, training, failures; the first time torch is downloaded (TORCH=collectives/4)
 	@scripts/install-dependencies --torch
 	tests/torch/run $(TORCH)
+
+# The folder can be carried to a machine with a GPU, where its program `run` is the same.
+test-gpu: build ## collectives over memory of a GPU, on this machine's; without one its program ends with 77
+	@tests/gpu/pack $(TARGET) $(abspath $(or $(CARGO_TARGET_DIR),target))/gpu
+	@$(or $(CARGO_TARGET_DIR),target)/gpu/run
 
 bench-torch: build ## PyTorch with Tributary, Gloo and MPI in a laboratory: collectives and training, half an hour (BENCH='8x1 training', BENCH=--table)
 	@scripts/install-dependencies --torch

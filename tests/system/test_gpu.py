@@ -1,0 +1,63 @@
+"""`make test-gpu`, but over a stand-in for CUDA's driver: what it packs runs elsewhere, and says so
+where there is no GPU. Its figures say nothing then."""
+
+import ctypes
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from harness import BUILD, PYTHON, ROOT
+from test_device import STAND_IN
+
+
+def has_cuda():
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+class Packed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.home = tempfile.TemporaryDirectory(prefix="trib-gpu-")
+        cls.addClassCleanup(cls.home.cleanup)
+        cls.folder = pathlib.Path(cls.home.name) / "gpu"
+        subprocess.run([ROOT / "tests" / "gpu" / "pack", BUILD, cls.folder], check=True, timeout=60)
+
+    def run_it(self, **env):
+        return subprocess.run(
+            [PYTHON, self.folder / "run"], env={**os.environ, **env}, capture_output=True, text=True, timeout=300,
+            cwd="/",
+        )
+
+    def test_it_says_that_there_is_no_gpu(self):
+        if has_cuda():
+            self.skipTest("this machine has a CUDA driver")
+        done = self.run_it()
+        self.assertEqual((done.returncode, done.stdout), (77, ""))
+        self.assertIn("there is no CUDA driver (libcuda.so.1) on this machine; nothing was tested", done.stderr)
+
+    def test_everything_that_it_checks(self):
+        driver = pathlib.Path(self.home.name) / "libcuda.so.1"
+        flags = ["-shared", "-fPIC", "-fvisibility=hidden", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]
+        subprocess.run(["gcc", *flags, driver, STAND_IN], check=True)
+        done = self.run_it(LD_LIBRARY_PATH=self.home.name)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual((found["device"], found["driver"], found["failed"]), ("stand-in device 0", "12.4", []))
+        self.assertEqual(found["checks"]["results"], 15)
+        self.assertIn("captured into a CUDA graph", found["checks"]["captured"])
+        self.assertGreater(found["checks"]["overlap"]["of_the_slower"], 0)
+
+    def test_what_is_carried_is_small(self):
+        size = sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+        self.assertLess(size, 64 << 20)
+
+
+if __name__ == "__main__":
+    unittest.main()
