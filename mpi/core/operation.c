@@ -77,8 +77,8 @@ bool operation_end(struct operation *operation, int status)
     return status == TRIB_OK;
 }
 
-/* An MPI that waits in a barrier of its own takes in what comes meanwhile. Programs rely on it: what
- * another rank has sent before a barrier they look for once after it. */
+/* An MPI that waits in a barrier of its own takes in what comes meanwhile. Programs rely on it:
+ * what another rank has sent before a barrier they look for once after it. */
 static void take_in(void)
 {
     runtime_progress();

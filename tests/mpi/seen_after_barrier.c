@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What ranks have done before a barrier the others see after it: that an access to a window is
- * completed by the first MPI_Win_test, and a message that was sent by the first MPI_Iprobe. MPI asks
- * for that after several looks only, but programs rely on it (mpi4py's own tests do), as an MPI that
- * waits in a barrier of its own takes in what comes.
+ * completed by the first MPI_Win_test, and a message that was sent by the first MPI_Iprobe. MPI
+ * asks for that after several looks only, but programs rely on it (mpi4py's own tests do), as an
+ * MPI that waits in a barrier of its own takes in what comes.
  *
  * usage: seen_after_barrier [rounds = 100]
  */

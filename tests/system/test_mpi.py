@@ -141,8 +141,8 @@ class Interposer(Programs):
                 _, _, report = self.good(Mpi(fabric, 4, *TWO_HOSTS, env={"TRIB_MPI": mode}), 60)
                 for name in ("MPI_Allreduce", "MPI_Reduce", "MPI_Barrier"):
                     figures = report["collectives"][name]
-                    # Between hosts the prediction decides, which knows this machine's loopback, and of
-                    # short collectives with a root what was measured.
+                    # Between hosts the prediction decides, which knows this machine's loopback, and
+                    # of short collectives with a root what was measured.
                     between = figures["tree"] + sum(figures["mpi"].get(reason, 0) for reason in ("predicted_slower", "measured_slower"))
                     self.assertEqual(between, 120 + within, f"{mode}: {figures}")
                     self.assertEqual(figures["mpi"].get("one_host", 0), 80 - within, f"{mode}: {figures}")
