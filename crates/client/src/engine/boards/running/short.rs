@@ -25,8 +25,8 @@ pub(super) struct Call {
     gets: bool,
     /// It is short, and nothing is waited for in between.
     is_short: bool,
-    /// What this member gives lies in one piece, if there is anything: these elements of the vector,
-    /// which have so many bytes. A reduce-scatter of several pieces has none of these.
+    /// What this member gives, if it lies in one piece, as all but a reduce-scatter's does in some
+    /// groups: these elements of the vector, which have so many bytes.
     stretch: Option<(Range<u64>, usize)>,
 }
 
