@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use trib_client::{DataType, Error, Input, ReduceOp, Signature, operation};
+use trib_client::{DataType, Error, Group, Input, ReduceOp, Request, Signature, operation};
 
 use crate::boundary::{given, guard, put, writable};
 use crate::group::TribGroup;
@@ -44,14 +44,23 @@ unsafe fn start(
     request: *mut *mut TribRequest,
     signature: impl FnOnce() -> Result<Signature, Error>,
 ) -> c_int {
+    // SAFETY: the contract above.
+    unsafe { begin(g, request, |group| group.start(signature()?, buffers.input(), buffers.output.cast())) }
+}
+
+/// Begins an operation and gives the caller its request.
+///
+/// # Safety
+/// The group is live; `request` points to a pointer.
+pub(crate) unsafe fn begin(
+    g: *mut TribGroup,
+    request: *mut *mut TribRequest,
+    begin: impl FnOnce(&Group) -> Result<Request, Error>,
+) -> c_int {
     guard(|| {
         writable(request, "request")?;
         // SAFETY: the contract above.
-        unsafe {
-            let group = given(g, "g")?;
-            let started = group.group.start(signature()?, buffers.input(), buffers.output.cast())?;
-            put(request, Box::into_raw(Box::new(TribRequest { request: started })));
-        }
+        unsafe { put(request, Box::into_raw(Box::new(TribRequest { request: begin(&given(g, "g")?.group)? }))) };
         Ok(())
     })
 }

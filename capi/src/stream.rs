@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use trib_client::{Error, Signature, UserStream, operation};
 
-use crate::boundary::{given, guard, put, writable};
-use crate::collective::{Buffers, allreduce, reduce, reduce_scatter};
+use crate::boundary::{given, guard};
+use crate::collective::{Buffers, allreduce, begin, reduce, reduce_scatter};
 use crate::group::TribGroup;
 use crate::request::TribRequest;
 
@@ -20,17 +20,12 @@ unsafe fn start(
     request: *mut *mut TribRequest,
     signature: impl FnOnce() -> Result<Signature, Error>,
 ) -> c_int {
-    guard(|| {
-        writable(request, "request")?;
-        // SAFETY: the contract above.
-        unsafe {
-            let group = &given(g, "g")?.group;
-            let (output, stream) = (buffers.output.cast(), UserStream::new(stream));
-            let started = group.start_on_stream(signature()?, buffers.input(), output, stream)?;
-            put(request, Box::into_raw(Box::new(TribRequest { request: started })));
-        }
-        Ok(())
-    })
+    // SAFETY: the contract above.
+    unsafe {
+        begin(g, request, |group| {
+            group.start_on_stream(signature()?, buffers.input(), buffers.output.cast(), UserStream::new(stream))
+        })
+    }
 }
 
 /// `trib_allreduce_nb` over memory of a GPU.

@@ -77,19 +77,14 @@ bool operation_end(struct operation *operation, int status)
     return status == TRIB_OK;
 }
 
-/* An MPI that waits in a barrier of its own takes in what comes meanwhile. Programs rely on it:
- * what another rank has sent before a barrier they look for once after it. */
-static void take_in(void)
-{
-    runtime_progress();
-}
-
 bool operation_run(const struct group *group, struct operation *operation)
 {
     prepare(group, operation);
     bool agreed = operation_end(operation, through_tree(group->tree, operation));
+    /* An MPI that waits in a barrier of its own takes in what comes meanwhile. Programs rely on it:
+     * what another rank has sent before a barrier they look for once after it. */
     if (operation->kind == KIND_BARRIER)
-        take_in();
+        runtime_progress();
     return agreed;
 }
 

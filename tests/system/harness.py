@@ -1,5 +1,6 @@
 """Fabrics, ranks and processes for the system tests. Everything started here is stopped here."""
 
+import ctypes
 import json
 import os
 import pathlib
@@ -207,6 +208,15 @@ def wait_until(condition, limit=20.0, what="condition"):
             return
         time.sleep(0.05)
     raise AssertionError(f"{what} not within {limit} s")
+
+
+def has_cuda():
+    """Whether this machine has a CUDA driver."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def resident_bytes(pid):

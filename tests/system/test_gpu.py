@@ -1,7 +1,6 @@
 """`make test-gpu`, but over a stand-in for CUDA's driver: what it packs runs elsewhere, and says so
 where there is no GPU. Its figures say nothing then."""
 
-import ctypes
 import json
 import os
 import pathlib
@@ -9,16 +8,8 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import BUILD, PYTHON, ROOT
+from harness import BUILD, PYTHON, ROOT, has_cuda
 from test_device import STAND_IN
-
-
-def has_cuda():
-    try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    return True
 
 
 class Packed(unittest.TestCase):

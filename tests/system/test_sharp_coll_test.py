@@ -2,7 +2,6 @@
 MPI and MPICH, on a local fabric and on hosts of a laboratory. These tests check what it finds
 and what it refuses."""
 
-import ctypes
 import json
 import os
 import pathlib
@@ -14,7 +13,7 @@ import tempfile
 import time
 import unittest
 
-from harness import BUILD, ROOT, Fabric
+from harness import BUILD, ROOT, Fabric, has_cuda
 from test_lab import Lab
 
 PROGRAM = BUILD / "sharp-coll" / "sharp_coll_test"
@@ -54,14 +53,6 @@ def alone(words, **env):
 
 def complaints(done):
     return [line for line in done.stderr.splitlines() if line.startswith("sharp_coll_test: ")]
-
-
-def has_cuda():
-    try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    return True
 
 
 class OnFabric(unittest.TestCase):

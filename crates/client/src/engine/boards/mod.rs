@@ -261,14 +261,10 @@ impl Boards {
         memory: &mut Memory,
         first_wait: &mut FirstWait<'_>,
     ) -> Ran {
+        let Some(at) = self.index_of(group) else { return Ran::Not };
         let Boards { groups, bell: Some(bell), operations, active, .. } = self else { return Ran::Not };
-        let Some(at) = group.board() else { return Ran::Not };
-        let Some(Group { state, way: Way::Board(running), .. }) = groups.get_mut(at).and_then(Option::as_mut) else {
-            return Ran::Not;
-        };
-        // The index may be another group's by now.
-        let is_same = std::ptr::eq(&raw const **state, group);
-        if !is_same || group.error().is_some() || !running.serves(&signature) {
+        let Some(Group { way: Way::Board(running), .. }) = &mut groups[at] else { return Ran::Not };
+        if group.error().is_some() || !running.serves(&signature) {
             return Ran::Not;
         }
         match running.run_short(signature, memory, bell, first_wait) {
