@@ -45,6 +45,9 @@ pub const PAYLOAD_MAX: usize = 1 << 20;
 /// Most bytes of vector in one datagram: what UDP over IPv4 carries, less our header, a multiple of
 /// 8.
 pub const DATAGRAM_MAX: u32 = (65_507 - HEADER_LEN as u32) / 8 * 8;
+/// The largest number of an operation, of a piece, or where one is meant. No group gets so far;
+/// with it, all numbers can be added up without a thought.
+pub const NUMBER_MAX: u64 = 1 << 62;
 /// Largest window of datagrams: acknowledgement maps are 64 bits wide.
 pub const WINDOW_MAX: u32 = 64;
 
@@ -352,6 +355,9 @@ impl Header {
     fn check(&self) -> Result<(), ParseError> {
         if self.payload_len as usize > PAYLOAD_MAX {
             return Err(ParseError::BadField("payload length"));
+        }
+        if self.seq.max(self.op_seq) > NUMBER_MAX {
+            return Err(ParseError::BadField("seq"));
         }
         if self.child != ChildIndex::ALL && usize::from(self.child.0) >= crate::ids::CHILDREN_MAX {
             return Err(ParseError::BadField("child"));

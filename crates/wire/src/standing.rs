@@ -8,11 +8,10 @@
 
 use crate::bytes::{Reader, Writer};
 use crate::error::ParseError;
-use crate::header::Header;
+use crate::header::{Header, NUMBER_MAX};
 
-/// The largest number of a piece with which a group may begin in an epoch. No group gets so far;
-/// with it, all numbers of pieces can be added up without a thought.
-pub const MARK_MAX: u64 = 1 << 62;
+/// The largest number of a piece with which a group may begin in an epoch.
+pub const MARK_MAX: u64 = NUMBER_MAX;
 
 /// Numbers of a group's pieces, one for each path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use trib_wire::body::{Held, LATE_MAX, Late};
-use trib_wire::header::PAYLOAD_MAX;
+use trib_wire::header::{NUMBER_MAX, PAYLOAD_MAX};
 use trib_wire::standing::MARK_MAX;
 use trib_wire::{
     Body, ChildIndex, Collective, DataType, Epoch, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, JobId,
@@ -49,7 +49,8 @@ prop_compose! {
     /// The payload is a run of elements of the piece, and the piece one of 2^64, whatever the kind.
     pub(crate) fn header()(
         base in base(),
-        (op_seq, seq, mark, payload_crc) in any::<(u64, u64, u64, u32)>(),
+        (op_seq, seq) in (0..=NUMBER_MAX, 0..=NUMBER_MAX),
+        (mark, payload_crc) in any::<(u64, u32)>(),
         first in 0..u64::MAX - PAYLOAD_MAX as u64,
         most in 0..=PAYLOAD_MAX as u32,
         way in select(Way::ALL),

@@ -195,6 +195,8 @@ fn values_outside_their_range_are_named() {
     assert_eq!(with(29, &[0xd0]), Err(ParseError::BadField("dtype")), "an index of no type");
     assert_eq!(with(30, &[12]), Err(ParseError::BadField("op")));
     assert_eq!(with(31, &[1]), Err(ParseError::BadField("wire format")));
+    assert_eq!(with(48, &[0xff; 8]), Err(ParseError::BadField("seq")), "an operation that no group gets to");
+    assert_eq!(with(56, &[0xff; 8]), Err(ParseError::BadField("seq")), "a piece that no group gets to");
     assert_eq!(with(80, &[0, 0, 0x11, 0]), Err(ParseError::BadField("payload length")));
     assert_eq!(with(64, &[0xff; 9]), Err(ParseError::BadField("first")), "a piece that wraps");
     assert_eq!(with(72, &[0, 0, 0x11, 0]), Err(ParseError::BadField("elements")), "a piece too long");
