@@ -70,7 +70,7 @@ impl Service {
              Documentation=man:trib(1)\n\
              Wants=network-online.target\n\
              After=network-online.target\n\
-             StartLimitIntervalSec=0\n\
+             {START_LIMIT}\
              \n\
              [Service]\n\
              Type=notify\n\
@@ -108,6 +108,13 @@ pub(super) const LOGS: &str = "/var/log/tributary";
 /// The folder of what managers keep for their successors.
 pub(super) const STATE: &str = "/var/lib/tributary";
 
+/// A daemon that ends again and again stays down, so that somebody looks why: who makes it end must
+/// not keep its host busy for ever. A fabric goes on without one of its nodes, and jobs without the
+/// manager. `systemctl reset-failed` gives it new starts.
+const START_LIMIT: &str = "\
+StartLimitIntervalSec=600
+StartLimitBurst=30
+";
 /// A manager is ready as soon as it listens. It writes to its own folder and to the log's, and
 /// nowhere else.
 const START_OF_MANAGER: &str = "\
