@@ -124,7 +124,7 @@ impl Error {
     pub(crate) fn from_fault(fault: &Fault, directory: &dyn Directory) -> Error {
         let text = fault.told(directory);
         match fault.reason {
-            Reason::GroupQuota | Reason::OstQuota => Error::Quota(text),
+            Reason::GroupQuota | Reason::OstQuota | Reason::GroupMemory => Error::Quota(text),
             Reason::BadMembers => Error::Invalid(text),
             Reason::MemberDead | Reason::MemberLeft => Error::Peer(text),
             Reason::Mismatch => Error::Mismatch(text),

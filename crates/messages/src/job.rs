@@ -33,6 +33,9 @@ pub struct Limits {
     pub staging: u32,
     /// SAT segments between fold and delivered result, per group.
     pub flight: u32,
+    /// Bytes that a node keeps of groups, of creations that are not complete, and of control frames
+    /// that wait to be sent.
+    pub control_memory: u32,
     /// Operations whose vector has more bytes than this are streamed.
     pub stream_threshold: u64,
     /// How many streaming operations one lease on a stream context allows; 0: any number, until
@@ -331,6 +334,7 @@ mod tests {
             segment: 64,
             staging: 1,
             flight: 1,
+            control_memory: 1 << 16,
             stream_threshold: 8,
             lease_operations: 0,
             heartbeat_ms: 1,

@@ -1,10 +1,12 @@
-//! How many buffers a quota amounts to. The manager computes here what a node then reserves.
+//! How much memory a quota amounts to. The manager computes here what a node then reserves.
 
 use crate::job::Limits;
 
-/// Buffers that one logical node of a job reserves.
+/// What one logical node of a job reserves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reservation {
+    /// The children of the node.
+    pub children: u64,
     /// Buffers of `payload` bytes each.
     pub datagrams: u64,
     /// Buffers of `segment` bytes each.
@@ -24,15 +26,35 @@ impl Reservation {
         let staged = children.saturating_mul(u64::from(limits.staging));
         let context = staged.saturating_add(2 * u64::from(limits.flight));
         let segments = u64::from(limits.streams).saturating_mul(context).saturating_add(children);
-        Reservation { datagrams: datagrams.saturating_add(SPARE), segments: segments.saturating_add(SPARE) }
+        let (datagrams, segments) = (datagrams.saturating_add(SPARE), segments.saturating_add(SPARE));
+        Reservation { children, datagrams, segments }
     }
 
-    /// Bytes of all these buffers.
+    /// Bytes of all these buffers, of the slots' records, and of the control memory: that of groups
+    /// and creations, and what may wait for each child and the parent.
     pub fn bytes(&self, limits: &Limits) -> u64 {
         let datagrams = self.datagrams.saturating_mul(u64::from(limits.payload));
-        datagrams.saturating_add(self.segments.saturating_mul(u64::from(limits.segment)))
+        let segments = self.segments.saturating_mul(u64::from(limits.segment));
+        let record = self.children.saturating_mul(RECORD_BYTES_PER_CHILD).saturating_add(RECORD_BYTES);
+        let records = u64::from(limits.osts).saturating_mul(record);
+        let links = self.children.saturating_add(1).saturating_mul(limits.link_memory());
+        let control = u64::from(limits.control_memory).saturating_add(links);
+        datagrams.saturating_add(segments).saturating_add(records).saturating_add(control)
     }
 }
+
+impl Limits {
+    /// The bytes of control frames that may wait for one neighbour of a node.
+    pub fn link_memory(&self) -> u64 {
+        u64::from(self.control_memory) / 16
+    }
+}
+
+/// What a node's core keeps of a slot beside its buffers, in bytes.
+pub const RECORD_BYTES: u64 = 768;
+
+/// The same for each child.
+pub const RECORD_BYTES_PER_CHILD: u64 = 64;
 
 /// Buffers of either kind beyond those that the quota counts: eight, and those that a reader holds
 /// for frames that it foresees.
@@ -52,6 +74,7 @@ mod tests {
         segment: 65_536,
         staging: 16,
         flight: 32,
+        control_memory: 1 << 20,
         stream_threshold: 0,
         lease_operations: 0,
         heartbeat_ms: 1,
@@ -62,15 +85,25 @@ mod tests {
     #[test]
     fn buffers_grow_with_children_slots_and_contexts() {
         let reservation = Reservation::of(&LIMITS, 8);
-        assert_eq!(reservation, Reservation { datagrams: 100 * 10 + 15, segments: 4 * (8 * 16 + 64) + 8 + 15 });
-        assert_eq!(reservation.bytes(&LIMITS), 1015 * 1000 + 791 * 65_536);
+        let segments = 4 * (8 * 16 + 64) + 8 + 15;
+        assert_eq!(reservation, Reservation { children: 8, datagrams: 100 * 10 + 15, segments });
+        let (records, control) = (100 * (768 + 8 * 64), (1 << 20) + 9 * (1 << 16));
+        assert_eq!(reservation.bytes(&LIMITS), 1015 * 1000 + 791 * 65_536 + records + control);
     }
 
     #[test]
     fn limits_that_nobody_can_have_do_not_wrap_around() {
         let most = u32::MAX;
-        let limits =
-            Limits { osts: most, payload: most, streams: most, segment: most, staging: most, flight: most, ..LIMITS };
+        let limits = Limits {
+            osts: most,
+            payload: most,
+            streams: most,
+            segment: most,
+            staging: most,
+            flight: most,
+            control_memory: most,
+            ..LIMITS
+        };
         assert_eq!(Reservation::of(&limits, u64::MAX).bytes(&limits), u64::MAX);
     }
 }

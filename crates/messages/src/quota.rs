@@ -27,6 +27,7 @@ pub enum QuotaField {
     Segment,
     Staging,
     Flight,
+    ControlMemory,
     StreamThreshold,
     LeaseOperations,
     HeartbeatMs,
@@ -276,6 +277,7 @@ macro_rules! numbers {
 
 numbers!(
     Groups: groups, Window: window, Osts: osts, Payload: payload, Streams: streams, Segment: segment, Staging: staging, Flight: flight,
+    ControlMemory: control_memory,
     LeaseOperations: lease_operations, HeartbeatMs: heartbeat_ms, DeadAfterMs: dead_after_ms, Lanes: lanes, Trees: trees, Backups: backups, Deputies: deputies
 );
 
@@ -291,6 +293,7 @@ impl Limits {
             QuotaField::Segment => self.segment.into(),
             QuotaField::Staging => self.staging.into(),
             QuotaField::Flight => self.flight.into(),
+            QuotaField::ControlMemory => self.control_memory.into(),
             QuotaField::StreamThreshold => self.stream_threshold,
             QuotaField::LeaseOperations => self.lease_operations.into(),
             QuotaField::HeartbeatMs => self.heartbeat_ms.into(),
@@ -349,13 +352,13 @@ impl QuotaRow {
 /// of which has only a part of it. The default of `flight` is what a link of some Gbit/s carries in
 /// the millisecond or two that the way through a tree takes. A rank writes all of them at once when
 /// an operation begins, and other processes on its core wait for that: so it is not more.
-pub const QUOTA: [QuotaRow; 22] = [
+pub const QUOTA: [QuotaRow; 23] = [
     row(QuotaField::Groups, "groups", "groups", [1, MANY, 1], [16_384, 65_536])
         .means("groups for which one node folds at once"),
     row(QuotaField::Window, "window", "fragments", [1, WINDOW_MAX as u64, 1], [16, 64])
         .means("datagram fragments of one group in flight"),
     row(QuotaField::Osts, "osts", "fragments", [1, MANY, 1], [262_144, 1 << 20])
-        .costs("(n + 2) x payload")
+        .costs("(n + 2) x payload, and 768 + 64 n bytes of records")
         .means("datagram fragments of all groups in flight at one node; no fewer than `window`"),
     row(
         QuotaField::Payload,
@@ -384,6 +387,9 @@ pub const QUOTA: [QuotaRow; 22] = [
     row(QuotaField::Flight, "flight", "segments", [1, 1024, 1], [12, 256])
         .costs("streams x 2 x segment")
         .means("segments between fold and delivered result, per group"),
+    row(QuotaField::ControlMemory, "control_memory", "bytes", [64 << 10, MANY, 1], [16 << 20, 1 << 30])
+        .costs("1 + (n + 1) / 16 of it")
+        .means("bytes that a node keeps of groups, of creations that are not complete, and of control frames that wait to be sent; a group takes about 1 KiB, and 12 bytes for each run of ranks in its list of members"),
     row(QuotaField::StreamThreshold, "stream_threshold", "bytes", [0, u64::MAX, 1], [16 << 10, u64::MAX])
         .means("operations with more bytes than this are streamed"),
     row(QuotaField::LeaseOperations, "lease_operations", "operations", [0, MANY, 1], [0, MANY])

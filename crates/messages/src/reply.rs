@@ -38,6 +38,8 @@ pub enum Resource {
     Staging,
     /// Segments in flight.
     Flight,
+    /// Bytes of groups, creations and waiting control frames at a node.
+    ControlMemory,
     /// The vector size from which operations are streamed.
     StreamThreshold,
     /// Streaming operations of one lease.
@@ -97,6 +99,7 @@ impl From<QuotaField> for Resource {
             QuotaField::Segment => Resource::Segment,
             QuotaField::Staging => Resource::Staging,
             QuotaField::Flight => Resource::Flight,
+            QuotaField::ControlMemory => Resource::ControlMemory,
             QuotaField::StreamThreshold => Resource::StreamThreshold,
             QuotaField::LeaseOperations => Resource::LeaseOperations,
             QuotaField::HeartbeatMs => Resource::Heartbeat,

@@ -35,6 +35,9 @@ pub struct QuotaAsk {
     pub staging: Option<u32>,
     /// Segments between fold and delivered result, per group.
     pub flight: Option<u32>,
+    /// Bytes of groups, creations and waiting control frames at one node.
+    #[serde(default)]
+    pub control_memory: Option<u32>,
     /// Operations with more bytes than this are streamed.
     pub stream_threshold: Option<u64>,
     /// How many streaming operations one lease on a stream context allows; 0: any number, until

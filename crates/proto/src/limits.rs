@@ -26,6 +26,8 @@ pub struct Limits {
     pub staging: u32,
     /// The number of segments of a group between fold and delivered result.
     pub flight: u32,
+    /// The bytes of a node for groups, creations and control frames that wait.
+    pub control_memory: u32,
     /// Vectors that take more bytes on the wire are streamed.
     pub stream_threshold: u64,
     /// The number of streaming operations of one lease. With 0 a lease lasts until it is revoked.
@@ -55,6 +57,7 @@ impl Limits {
             (QuotaField::Segment, self.segment),
             (QuotaField::Staging, self.staging),
             (QuotaField::Flight, self.flight),
+            (QuotaField::ControlMemory, self.control_memory),
         ];
         values.into_iter().all(|(field, value)| field.check(u64::from(value)).is_ok())
             && self.osts >= self.window
@@ -72,6 +75,16 @@ impl Limits {
     /// companion, and those of an epoch before keep theirs beside new ones.
     pub fn indices(&self) -> usize {
         2 * 2 * (self.groups.max(1) as usize + self.relays(CHILDREN_MAX))
+    }
+
+    /// The part of the control memory that groups may take, in bytes.
+    pub fn lists(&self) -> u64 {
+        u64::from(self.control_memory) / 2
+    }
+
+    /// The part of it that creations may take which are not complete, in bytes.
+    pub fn creations(&self) -> u64 {
+        u64::from(self.control_memory) / 4
     }
 
     /// The elements of one fragment of a vector.
@@ -99,6 +112,7 @@ impl From<&trib_messages::job::Limits> for Limits {
             segment: l.segment,
             staging: l.staging,
             flight: l.flight,
+            control_memory: l.control_memory,
             stream_threshold: l.stream_threshold,
             lease_operations: l.lease_operations,
             heartbeat: Nanos::from_millis(u64::from(l.heartbeat_ms)),
@@ -122,6 +136,7 @@ mod tests {
         segment: 16,
         staging: 1,
         flight: 1,
+        control_memory: 1 << 16,
         stream_threshold: 0,
         lease_operations: 0,
         heartbeat: Nanos(1),
@@ -139,6 +154,7 @@ mod tests {
             QuotaField::Segment => Limits { segment: value, ..LIMITS },
             QuotaField::Staging => Limits { staging: value, ..LIMITS },
             QuotaField::Flight => Limits { flight: value, ..LIMITS },
+            QuotaField::ControlMemory => Limits { control_memory: value, ..LIMITS },
             _ => return None,
         })
     }

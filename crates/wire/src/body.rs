@@ -82,6 +82,8 @@ pub enum Reason {
     DatagramsBlocked = 13,
     /// A node is asked for a result again and again, however often it sends it.
     ResultLost = 14,
+    /// The job's groups have used up the memory for them at a node.
+    GroupMemory = 15,
 }
 
 impl Reason {
@@ -101,6 +103,7 @@ impl Reason {
         Reason::DatagramTooLong,
         Reason::DatagramsBlocked,
         Reason::ResultLost,
+        Reason::GroupMemory,
     ];
 
     /// The reason with this code.
@@ -138,6 +141,9 @@ impl Fault {
             }
             Reason::OstQuota => format!(
                 "the job's quota of outstanding transactions is used up at node {node}: free a group or ask for more"
+            ),
+            Reason::GroupMemory => format!(
+                "the job's groups have used up the memory for them at node {node}: free a group or ask for more control_memory"
             ),
             Reason::BadMembers => {
                 format!("the member list names a rank twice or outside the job (seen at node {node})")

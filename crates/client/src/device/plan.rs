@@ -151,6 +151,7 @@ mod tests {
             segment,
             staging: flight,
             flight,
+            control_memory: 1 << 20,
             stream_threshold: 4096,
             lease_operations: 0,
             heartbeat: Nanos(1),

@@ -436,6 +436,6 @@ impl LeafOutput for Driver {
     }
 }
 
-/// The number of control frames that may wait for a node that does not read. It is more than all
+/// The bytes of control frames that may wait for a node that does not read. It is more than all
 /// groups of a large quota have at once.
-const CONTROL_MAX: usize = 1 << 17;
+const CONTROL_MAX: usize = 64 << 20;

@@ -106,6 +106,7 @@ pub(crate) fn settle(ask: &QuotaAsk, ground: &Ground<'_>) -> Result<Limits, Refu
         segment: number(QuotaField::Segment)?,
         staging: number(QuotaField::Staging)?,
         flight: number(QuotaField::Flight)?,
+        control_memory: number(QuotaField::ControlMemory)?,
         stream_threshold: get(QuotaField::StreamThreshold)?,
         lease_operations: number(QuotaField::LeaseOperations)?,
         heartbeat_ms: number(QuotaField::HeartbeatMs)?,

@@ -526,6 +526,7 @@ mod tests {
                 segment: 8,
                 staging: 1,
                 flight: 1,
+                control_memory: 1 << 20,
                 stream_threshold: 8,
                 lease_operations: 0,
                 heartbeat_ms: 1,

@@ -121,6 +121,7 @@ mod tests {
             segment: 16,
             staging: 1,
             flight: 1,
+            control_memory: 1 << 20,
             stream_threshold: 0,
             lease_operations: 0,
             heartbeat_ms: 1,

@@ -41,7 +41,7 @@ fn reservation(grant: &NodeGrant) -> Reservation {
 impl Buffers {
     /// Reserves what the grant needs. Returns `None` if there is not that much memory.
     pub(crate) fn for_grant(grant: &NodeGrant) -> Option<Buffers> {
-        let Reservation { datagrams, segments } = reservation(grant);
+        let Reservation { datagrams, segments, .. } = reservation(grant);
         let datagrams = Store::new(datagrams, grant.limits.payload)?;
         let segments = Store::new(segments, grant.limits.segment)?;
         Some(Buffers { datagrams, segments, pieces: Vec::with_capacity(grant.children.len()) })

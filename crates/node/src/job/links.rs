@@ -34,6 +34,10 @@ pub(crate) struct Links {
     turn: u32,
     /// The links to be closed, one bit each.
     doomed: u128,
+    /// The links from which nothing more is read until their far ends have read, one bit each.
+    held: u128,
+    /// The bytes of control frames for a far end above which nothing more is read from it.
+    hold: usize,
 }
 
 /// One link before, while and after it is open.
@@ -98,7 +102,8 @@ pub(crate) struct Traffic {
 }
 
 impl Links {
-    /// Links to children, and perhaps to a parent, with the keys of these edges.
+    /// Links to children, and perhaps to a parent, with the keys of these edges. For each far end
+    /// control frames may wait that take `control_max` bytes.
     pub(crate) fn new(children: impl Iterator<Item = EdgeKeys>, parent: Option<EdgeKeys>, control_max: usize) -> Links {
         let link = |from, to, datagram_key| LinkIo {
             state: State::Expected,
@@ -114,7 +119,7 @@ impl Links {
         let mut all: Vec<_> = children.map(|keys| Some(link(keys.up, keys.down, Some(keys.up)))).collect();
         all.resize_with(PARENT + 1, || None);
         all[PARENT] = parent.map(|keys| link(keys.down, keys.up, None));
-        Links { all, dirty: 0, turn: 0, doomed: 0 }
+        Links { all, dirty: 0, turn: 0, doomed: 0, held: 0, hold: control_max / 2 }
     }
 
     fn get(&mut self, link: LinkNumber) -> Option<&mut LinkIo> {
@@ -155,6 +160,7 @@ impl Links {
     pub(crate) fn expect_again(&mut self, link: LinkNumber) {
         self.dirty &= !(1 << link);
         self.doomed &= !(1 << link);
+        self.held &= !(1 << link);
         if let Some(io) = self.get(link) {
             io.state = State::Expected;
             io.datagrams = None;
@@ -167,6 +173,7 @@ impl Links {
     pub(crate) fn close(&mut self, link: LinkNumber) -> bool {
         self.dirty &= !(1 << link);
         self.doomed &= !(1 << link);
+        self.held &= !(1 << link);
         match self.get(link) {
             Some(io) if !matches!(io.state, State::Gone) => {
                 io.state = State::Gone;
@@ -241,6 +248,26 @@ impl Links {
         if let Some(LinkIo { state: State::Open(slot), .. }) = self.get(link) {
             *slot = Some(connection);
         }
+    }
+
+    /// Whether nothing more is to be read from a child now, because it does not read what answers
+    /// it. What a parent says is always read: else a node and its child could wait for each other.
+    pub(crate) fn is_held(&self, link: LinkNumber) -> bool {
+        let waits = |io: &LinkIo| io.writer.control_bytes() > self.hold;
+        link != PARENT && self.all.get(link).is_some_and(|io| io.as_ref().is_some_and(waits))
+    }
+
+    /// Nothing more is read from the link for now.
+    pub(crate) fn hold(&mut self, link: LinkNumber) {
+        self.held |= 1 << link;
+    }
+
+    /// A link that was held, if there is one whose far end has read meanwhile.
+    pub(crate) fn next_unheld(&mut self) -> Option<LinkNumber> {
+        let bits = self.held;
+        let link = (0..PARENT).find(|link| bits >> link & 1 != 0 && !self.is_held(*link))?;
+        self.held &= !(1 << link);
+        Some(link)
     }
 
     /// The socket has room again.

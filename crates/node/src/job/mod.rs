@@ -117,11 +117,10 @@ impl Job {
         // A root never sends up, so this key is never used.
         let up = above.as_ref().map_or(results, |above| above.up);
         let children = (0..grant.children.len()).filter_map(|c| grant.child_keys(ChildIndex(c as u16), placement));
-        let control_max = control_max(grant);
         let latencies = Latencies::default();
         // An older manager gives no name.
         let name = if grant.name.is_empty() { grant.node.to_string() } else { grant.name.clone() };
-        let links = Links::new(children, above, control_max);
+        let links = Links::new(children, above, grant.limits.link_memory() as usize);
         Job {
             core: NodeCore::new(NodeConfig { epoch, moves: epoch.0 - grant.epoch.0, ..NodeConfig::from(grant) }),
             io: JobIo {
@@ -147,13 +146,4 @@ impl Job {
             watch: FoldWatch::new(grant, now),
         }
     }
-}
-
-/// The number of control frames that may wait for one far end: a few for each group that it may
-/// have, and the credits of those that stream.
-fn control_max(grant: &NodeGrant) -> usize {
-    let limits = &grant.limits;
-    let groups = limits.groups as usize * 8;
-    let streams = limits.streams as usize * (limits.staging + limits.flight) as usize * 4;
-    groups + streams + 64
 }

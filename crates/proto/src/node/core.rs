@@ -24,6 +24,8 @@ pub struct NodeCore<B> {
     pub(super) identity: Identity,
     pub(super) table: Table<B>,
     pub(super) pending: BTreeMap<GroupKey, Pending>,
+    /// The control memory that these take, in bytes.
+    pub(super) creations: u64,
     /// The pending groups that hold room in the quota while the verdict is on its way.
     pub(super) reserved: Census,
     /// Whether complete creations wait for room in the quota that will be free.
@@ -67,6 +69,7 @@ impl<B> NodeCore<B> {
             identity: Identity::new(config),
             table: Table::new(),
             pending: BTreeMap::new(),
+            creations: 0,
             reserved: Census::default(),
             creations_wait: false,
             arbiter,

@@ -30,6 +30,7 @@ pub(crate) const LIMITS: Limits = Limits {
     segment: 16,
     staging: 2,
     flight: 3,
+    control_memory: 1 << 20,
     stream_threshold: 200,
     lease_operations: 0,
     heartbeat: Nanos::from_millis(1000),

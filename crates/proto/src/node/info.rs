@@ -3,6 +3,7 @@
 
 use core::ops::Range;
 
+use trib_wire::ranks::Run;
 use trib_wire::{
     ChildIndex, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Marks, Rank, RankList, Signature, Way,
 };
@@ -31,24 +32,43 @@ pub(super) struct Charge {
     pub(super) companion: bool,
 }
 
-/// Groups, counted by what they are charged as.
+/// Groups, counted by what they are charged as, and the bytes of control memory that they take.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Census([[usize; 2]; 2]);
+pub(super) struct Census {
+    groups: [[usize; 2]; 2],
+    bytes: u64,
+}
 
 impl Census {
     /// The number of groups that are charged like this.
     pub(super) fn count(&self, charge: Charge) -> usize {
-        self.0[usize::from(charge.relayed)][usize::from(charge.companion)]
+        self.groups[usize::from(charge.relayed)][usize::from(charge.companion)]
     }
 
-    /// The same, to be changed.
-    pub(super) fn of(&mut self, charge: Charge) -> &mut usize {
-        &mut self.0[usize::from(charge.relayed)][usize::from(charge.companion)]
+    /// The bytes that all of them take.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// One more group.
+    pub(super) fn add(&mut self, charge: Charge, bytes: u64) {
+        *self.of(charge) += 1;
+        self.bytes += bytes;
+    }
+
+    /// One group less, which was added with the same.
+    pub(super) fn take_off(&mut self, charge: Charge, bytes: u64) {
+        *self.of(charge) -= 1;
+        self.bytes -= bytes;
     }
 
     /// The number of all groups.
     pub(super) fn all(&self) -> usize {
-        self.0.iter().flatten().sum()
+        self.groups.iter().flatten().sum()
+    }
+
+    fn of(&mut self, charge: Charge) -> &mut usize {
+        &mut self.groups[usize::from(charge.relayed)][usize::from(charge.companion)]
     }
 }
 
@@ -60,6 +80,18 @@ pub(super) struct Member {
     /// The lowest of these, by its number in the job. Faults name the child by it.
     pub(super) first: Rank,
 }
+
+/// The control memory that a group or a creation with these members takes, in bytes: what is the
+/// same for all, what each child adds, and the lists of ranks.
+pub(super) fn footprint(key: &GroupKey, members: &[Member]) -> u64 {
+    let lists = members.iter().fold(2 * key.members.runs().len(), |runs, member| runs + member.ranks.runs().len());
+    GROUP_BYTES + MEMBER_BYTES * members.len() as u64 + (lists * size_of::<Run>()) as u64
+}
+
+/// What a group takes without its children, and what each child adds. The tests hold these against
+/// the sizes of the machines.
+pub(super) const GROUP_BYTES: u64 = 768;
+pub(super) const MEMBER_BYTES: u64 = 384;
 
 /// What does not change during a group's life.
 pub(super) struct GroupInfo {
@@ -89,6 +121,11 @@ pub(super) struct GroupInfo {
 impl GroupInfo {
     pub(super) fn charge(&self) -> Charge {
         Charge { relayed: self.duty == Duty::Relay, companion: self.companion }
+    }
+
+    /// The control memory that it takes, in bytes.
+    pub(super) fn footprint(&self) -> u64 {
+        footprint(&self.key, &self.members)
     }
 
     pub(super) fn position(&self, child: ChildIndex) -> Option<usize> {
@@ -163,5 +200,28 @@ pub(super) struct Posted {
 impl From<&Header> for Posted {
     fn from(header: &Header) -> Posted {
         Posted { op_seq: header.op_seq, signature: header.signature, witness: header.witness }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trib_messages::memory::{RECORD_BYTES, RECORD_BYTES_PER_CHILD};
+
+    use super::*;
+    use crate::node::group::Group;
+    use crate::node::llt;
+    use crate::node::membership::Pending;
+    use crate::node::sat::Streams;
+
+    /// As large as a driver's buffer.
+    type Buffer = [u64; 4];
+
+    #[test]
+    fn what_is_charged_covers_what_is_kept() {
+        let group = size_of::<Group<Buffer>>() + size_of::<Streams<Buffer>>();
+        assert!(group as u64 <= GROUP_BYTES, "{group}");
+        assert!(size_of::<Pending>() as u64 <= GROUP_BYTES);
+        let (record, part) = llt::record_bytes::<Buffer>();
+        assert!(2 * record as u64 <= RECORD_BYTES && part as u64 <= RECORD_BYTES_PER_CHILD, "{record} and {part}");
     }
 }

@@ -41,7 +41,7 @@ impl<B> Table<B> {
             }
             self.by_parent[at] = Some(index);
         }
-        *self.alive.of(group.info.charge()) += 1;
+        self.alive.add(group.info.charge(), group.info.footprint());
         if self.free.remove(&index) {
             self.groups[index as usize] = Some(group);
         } else {
@@ -59,7 +59,7 @@ impl<B> Table<B> {
         }
         self.generations[index.0 as usize] = self.generations[index.0 as usize].wrapping_add(1);
         self.free.insert(index.0);
-        *self.alive.of(group.info.charge()) -= 1;
+        self.alive.take_off(group.info.charge(), group.info.footprint());
         Some(group)
     }
 

@@ -31,6 +31,7 @@ fn core_with_room(room: Option<u64>) -> LeafCore {
         segment: 1 << 20,
         staging: 64,
         flight: FLIGHT,
+        control_memory: 1 << 20,
         stream_threshold: 0,
         lease_operations: 0,
         heartbeat: Nanos::from_millis(1000),

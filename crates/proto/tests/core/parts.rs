@@ -205,6 +205,7 @@ pub(crate) fn limits(streams: u32, lease_operations: u32) -> Limits {
         segment: 16,
         staging: 2,
         flight: 3,
+        control_memory: 1 << 20,
         stream_threshold: 200,
         lease_operations,
         heartbeat: Nanos::from_millis(1000),

@@ -73,6 +73,7 @@ impl Fabric {
             window: 1 + random.below(5) as u32,
             staging: 1 + random.below(3) as u32,
             flight: 1 + random.below(4) as u32,
+            control_memory: 1 << 20,
             heartbeat: Nanos::from_millis(1_000_000),
             dead_after: Nanos::from_millis(60_000_000),
             groups: 16,

@@ -72,7 +72,7 @@ impl Checkers {
                 (fault.reason != Reason::MemberLeft || !left).then_some("without naming the rank that left")
             }
             Some(Trouble::TightQuota) => {
-                let quota = matches!(fault.reason, Reason::GroupQuota | Reason::OstQuota);
+                let quota = matches!(fault.reason, Reason::GroupQuota | Reason::OstQuota | Reason::GroupMemory);
                 (!quota).then_some("without naming the quota")
             }
             Some(trouble) if trouble.is_of_the_way() => {

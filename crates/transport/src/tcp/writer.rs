@@ -32,9 +32,10 @@ pub enum FlushEnd {
     Spent,
 }
 
-/// More control frames wait than the grant explains: the far end does not read them.
+/// Control frames that wait would take more memory than the grant explains: the far end does not
+/// read them. It says how many bytes wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0} control frames wait for a far end that does not read")]
+#[error("{0} bytes of control frames wait for a far end that does not read")]
 pub struct QueueFull(pub usize);
 
 /// A frame with vector data whose last byte is in the socket.
@@ -51,6 +52,8 @@ pub struct Written<P> {
 pub struct StreamWriter<P> {
     key: FrameKey,
     control_max: usize,
+    /// The memory of the control frames that have not begun, in bytes.
+    control_bytes: usize,
     /// The frame of which some bytes are sent, and how many.
     begun: Option<(Frame<P>, usize)>,
     control: VecDeque<Frame<P>>,
@@ -110,6 +113,12 @@ impl<P: Source> Frame<P> {
         self.head_len + self.header.payload_len as usize
     }
 
+    /// The memory that it takes while it waits, its vector data apart.
+    fn memory(&self) -> usize {
+        let body = if let Content::Body(body) = &self.content { body.len() } else { 0 };
+        size_of::<Frame<P>>() + body
+    }
+
     /// Gives the header the shortest form that can follow the data frame `previous`.
     fn encode(&mut self, previous: Option<&Header>, key: &FrameKey) {
         match previous.and_then(|previous| ShortHeader::between(previous, &self.header)) {
@@ -128,11 +137,13 @@ impl<P: Source> Frame<P> {
 }
 
 impl<P: Source> StreamWriter<P> {
-    /// A writer that seals with `key` and lets at most `control_max` control frames wait.
+    /// A writer that seals with `key` and lets control frames wait that take at most `control_max`
+    /// bytes, or a single one that takes more.
     pub fn new(key: FrameKey, control_max: usize) -> StreamWriter<P> {
         StreamWriter {
             key,
             control_max,
+            control_bytes: 0,
             begun: None,
             control: VecDeque::with_capacity(BATCH_FRAMES),
             picked: VecDeque::with_capacity(BATCH_FRAMES),
@@ -150,8 +161,9 @@ impl<P: Source> StreamWriter<P> {
     /// Queues a frame with a typed body or none, ahead of all vector data that has not begun.
     /// Payload length, checksum and tag are filled in here.
     pub fn push_control(&mut self, header: &Header, body: &[u8]) -> Result<(), QueueFull> {
-        if self.control.len() >= self.control_max {
-            return Err(QueueFull(self.control.len()));
+        let memory = size_of::<Frame<P>>() + body.len();
+        if self.control_bytes > 0 && self.control_bytes + memory > self.control_max {
+            return Err(QueueFull(self.control_bytes));
         }
         let mut header = *header;
         header.payload_len = body.len() as u32;
@@ -166,6 +178,7 @@ impl<P: Source> StreamWriter<P> {
         };
         let mut frame = self.frame(header, content);
         frame.encode(None, &self.key);
+        self.control_bytes += frame.memory();
         self.control.push_back(frame);
         Ok(())
     }
@@ -240,6 +253,11 @@ impl<P: Source> StreamWriter<P> {
         self.queued_bytes == 0
     }
 
+    /// The memory of the control frames that wait and have not begun, in bytes.
+    pub fn control_bytes(&self) -> usize {
+        self.control_bytes
+    }
+
     /// Bytes that wait, headers included.
     pub fn queued_bytes(&self) -> usize {
         self.queued_bytes
@@ -287,6 +305,7 @@ impl<P: Source> StreamWriter<P> {
     pub fn clear(&mut self) {
         self.begun = None;
         self.control.clear();
+        self.control_bytes = 0;
         self.picked.clear();
         self.picked_bytes = 0;
         self.last_begun = None;
@@ -411,6 +430,7 @@ impl<P: Source> StreamWriter<P> {
 
     fn next_in_order(&mut self) -> Frame<P> {
         if let Some(frame) = self.control.pop_front() {
+            self.control_bytes -= frame.memory();
             return frame;
         }
         let frame = self.picked.pop_front().expect("no more bytes were sent than offered");

@@ -92,6 +92,7 @@ impl Context {
             segment: 16 << 10,
             staging: 4,
             flight: 4,
+            control_memory: 1 << 20,
             stream_threshold: 64 << 10,
             lease_operations: 0,
             heartbeat: Nanos(u64::MAX),

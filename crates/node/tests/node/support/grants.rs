@@ -18,6 +18,7 @@ fn limits() -> Limits {
         segment: 32 * 1024,
         staging: 3,
         flight: 6,
+        control_memory: 1 << 20,
         stream_threshold: 16 * 1024,
         lease_operations: 0,
         heartbeat_ms: 500,

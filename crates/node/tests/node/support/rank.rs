@@ -167,7 +167,7 @@ impl Rank {
             memory: u64::MAX,
             strict: false,
         });
-        let writer = StreamWriter::new(keys.up, 1000);
+        let writer = StreamWriter::new(keys.up, 1 << 20);
         let reader = StreamReader::new(keys.down);
         let mut io = Io {
             keys,

@@ -24,6 +24,7 @@ fn limits(payload: u32, segment: u32, stream_threshold: u64) -> Limits {
         segment,
         staging: 1,
         flight: 1,
+        control_memory: 1 << 20,
         stream_threshold,
         lease_operations: 0,
         heartbeat: Nanos::from_millis(100),

@@ -74,6 +74,12 @@ impl<B> Record<B> {
     }
 }
 
+/// What a record takes, and what a slot takes for each child, in bytes.
+#[cfg(test)]
+pub(in crate::node) fn record_bytes<B>() -> (usize, usize) {
+    (size_of::<Record<B>>(), size_of::<Option<Part<B>>>())
+}
+
 /// The slots of one group.
 pub(in crate::node) struct Datagrams<B> {
     /// The size of the window in fragments: W.

@@ -4,7 +4,7 @@
 use trib_wire::{Body, ChildIndex, Fault, GroupKey, Header, Kind, Marks, Rank, RankList, Reason, Standing};
 
 use crate::node::group::Group;
-use crate::node::info::{Charge, GroupInfo};
+use crate::node::info::{Census, Charge, GroupInfo};
 
 use super::loss::lose_the_dead;
 use super::pending::{Join, Pending};
@@ -42,13 +42,16 @@ impl<B> NodeCore<B> {
                 // The question has been answered.
                 return;
             }
-            if self.pending.len() > self.pending_most() {
+            let pending = match self.new_pending(key, child) {
+                Ok(pending) => pending,
+                Err(fault) => return self.refuse((key, bit), (fault, join.heard), out),
+            };
+            let bytes = self.creations + pending.footprint();
+            if self.pending.len() > self.pending_most() || bytes > self.identity.config.limits.creations() {
                 out.note(Note::Violation);
                 return self.dead.push(Link::Child(child));
             }
-            if let Err(fault) = self.open_pending(key, child) {
-                return self.refuse((key, bit), (fault, join.heard), out);
-            }
+            self.open_pending(pending);
         }
         let Some(pending) = self.pending.get_mut(key) else { return };
         if pending.joined & bit != 0 || pending.all & bit == 0 {
@@ -70,27 +73,37 @@ impl<B> NodeCore<B> {
         self.advance_waiting(out);
     }
 
-    /// Begins to gather the joins of a group.
-    pub(in crate::node) fn open_pending(&mut self, key: &GroupKey, child: ChildIndex) -> Result<(), Fault> {
+    /// What is to be gathered for a group of which this child is a member.
+    fn new_pending(&self, key: &GroupKey, child: ChildIndex) -> Result<Pending, Fault> {
         let mut pending = Pending::new(&self.identity, key.clone())?;
         if pending.all & (1 << child.0) == 0 {
             return Err(self.identity.about(Reason::BadMembers, key.members.nth(0).unwrap_or(Rank(0))));
         }
         lose_the_dead(&self.identity, &self.lost, &mut pending);
-        self.pending.insert(key.clone(), pending);
-        Ok(())
+        Ok(pending)
     }
 
-    /// Why the quota has no room for so many groups. A group is charged where it folds; where it is
-    /// passed on it takes no slots, and what bounds it is what the nodes below may fold for. The
-    /// quota is asked when all have joined and not before: by then every member's earlier leaves
-    /// have come, so a group may take the place of one that its members have just freed.
+    /// Begins to gather the joins of a group.
+    pub(in crate::node) fn open_pending(&mut self, pending: Pending) {
+        self.creations += pending.footprint();
+        self.pending.insert(pending.key.clone(), pending);
+    }
+
+    /// Why the quota has no room for a group that takes so many bytes. A group is charged where it
+    /// folds; where it is passed on it takes no slots, and what bounds it is what the nodes below
+    /// may fold for. The quota is asked when all have joined and not before: by then every member's
+    /// earlier leaves have come, so a group may take the place of one that its members have just
+    /// freed.
     ///
     /// Companions are counted by themselves, so that a group and its companion are one in the quota
-    /// of groups; but both take slots. `less` says how many of those that are charged do not count.
-    fn over_quota(&self, charge: Charge, less: impl Fn(Charge) -> usize) -> Option<Reason> {
+    /// of groups; but both take slots and memory. Of the charged those do not count that are in
+    /// `less`.
+    fn over_quota(&self, charge: Charge, bytes: u64, less: &Census) -> Option<Reason> {
         let limits = &self.identity.config.limits;
-        let groups = self.charged(charge) - less(charge) + 1;
+        if (self.table.alive().bytes() + self.reserved.bytes() + bytes).saturating_sub(less.bytes()) > limits.lists() {
+            return Some(Reason::GroupMemory);
+        }
+        let groups = self.charged(charge) - less.count(charge) + 1;
         if charge.relayed {
             return (groups > limits.relays(self.identity.nodes_below())).then_some(Reason::GroupQuota);
         }
@@ -98,7 +111,7 @@ impl<B> NodeCore<B> {
             return Some(Reason::GroupQuota);
         }
         let other = Charge { companion: !charge.companion, ..charge };
-        let folding = groups + self.charged(other) - less(other);
+        let folding = groups + self.charged(other) - less.count(other);
         (folding as u64 * u64::from(limits.window) > u64::from(limits.osts)).then_some(Reason::OstQuota)
     }
 
@@ -109,10 +122,13 @@ impl<B> NodeCore<B> {
 
     /// Those of them that will be gone whatever programs do. In a new epoch freed groups come
     /// again, beside those that have come for them.
-    fn going(&self, charge: Charge) -> usize {
-        let groups = self.table.iter().filter(|group| group.is_going() && group.info.charge() == charge).count();
-        let coming = self.pending.values().filter(|pending| pending.is_going() && pending.charge() == charge).count();
-        groups + coming
+    fn going(&self) -> Census {
+        let mut going = Census::default();
+        let groups = self.table.iter().filter(|group| group.is_going());
+        groups.for_each(|group| going.add(group.info.charge(), group.info.footprint()));
+        let coming = self.pending.values().filter(|pending| pending.is_going());
+        coming.for_each(|pending| going.add(pending.charge(), pending.footprint()));
+        going
     }
 
     /// Whether a complete creation waits for what becomes of other groups: for room in the quota
@@ -153,16 +169,16 @@ impl<B> NodeCore<B> {
 
     pub(in crate::node) fn advance_pending(&mut self, key: &GroupKey, out: &mut impl NodeOutput) {
         let complete = self.pending.get(key).filter(|pending| pending.is_complete());
-        let Some((charge, mut standing)) = complete.map(|pending| (pending.charge(), pending.standing())) else {
+        let Some((charge, mut standing, bytes)) = complete.map(|p| (p.charge(), p.standing(), p.footprint())) else {
             return;
         };
         // A group of an earlier epoch has had its room in the quota there. One that all below have
         // done with takes none, whether it exists or not: it is gone here as soon as it is made.
         let needs_room = !standing.exists && !standing.all_left;
-        let is_full = needs_room && self.over_quota(charge, |_| 0).is_some();
+        let is_full = needs_room && self.over_quota(charge, bytes, &Census::default()).is_some();
         standing.waits |= is_full;
         // Which of the groups will be gone takes a look at each of them, and matters only then.
-        let quota = if is_full { self.over_quota(charge, |charge| self.going(charge)) } else { None };
+        let quota = if is_full { self.over_quota(charge, bytes, &self.going()) } else { None };
         let has_to_wait = !standing.exists && self.has_to_wait(&standing);
         let quota = quota.map(|reason| self.identity.about(reason, key.members.nth(0).unwrap_or(Rank(0))));
         let identity = &self.identity;
@@ -177,7 +193,9 @@ impl<B> NodeCore<B> {
                 let header = pending.heard.said_by(header);
                 pending.step(Event::AllJoined, false);
                 pending.reserves = pending.fault.is_none() && !standing.all_left;
-                *self.reserved.of(charge) += usize::from(pending.reserves);
+                if pending.reserves {
+                    self.reserved.add(charge, bytes);
+                }
                 let nodes = pending.folding_nodes(identity);
                 let name = pending.name.clone();
                 let body = Body::Join { key: key.clone(), fault: pending.fault, standing, nodes, name };
@@ -220,7 +238,10 @@ impl<B> NodeCore<B> {
             return None;
         }
         let pending = self.pending.remove(key)?;
-        *self.reserved.of(pending.charge()) -= usize::from(pending.reserves);
+        self.creations -= pending.footprint();
+        if pending.reserves {
+            self.reserved.take_off(pending.charge(), pending.footprint());
+        }
         Some(pending)
     }
 

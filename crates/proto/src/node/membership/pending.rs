@@ -4,7 +4,7 @@ use trib_wire::{ChildIndex, Fault, GroupKey, GroupName, Marks, Rank, RankList, R
 
 use super::stage::{Event, Stage, transition};
 use crate::node::identity::Identity;
-use crate::node::info::{Charge, Duty, Member};
+use crate::node::info::{Charge, Duty, Member, footprint};
 
 /// What a child says when it joins, besides the group's key.
 #[derive(Clone, Copy)]
@@ -142,6 +142,11 @@ impl Pending {
     /// As what it is charged. That is known when all have joined.
     pub(super) fn charge(&self) -> Charge {
         Charge { relayed: self.duty == Duty::Relay, companion: self.standing().companion }
+    }
+
+    /// The control memory that it takes, in bytes.
+    pub(super) fn footprint(&self) -> u64 {
+        footprint(&self.key, &self.members)
     }
 
     /// A bit for each child that has left before the group is made, and for each of these that

@@ -24,7 +24,7 @@ impl<B> NodeCore<B> {
                     lose_the_dead(&self.identity, &self.lost, &mut pending);
                     pending.asked = true;
                     let targets = pending.all & !pending.joined;
-                    self.pending.insert(key.clone(), pending);
+                    self.open_pending(pending);
                     self.ask(key, targets, out);
                     self.advance_pending(key, out);
                 }

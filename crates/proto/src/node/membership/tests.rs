@@ -345,3 +345,44 @@ fn a_group_that_all_below_have_done_with_takes_no_room() {
         assert_eq!(world.told(), [(Target::Parent, Kind::Leave)], "it is gone when it is made");
     }
 }
+
+/// A root whose job may have many groups, and memory for few.
+fn with_little_memory() -> World {
+    let mut narrow = config(None);
+    (narrow.limits.groups, narrow.limits.osts, narrow.limits.control_memory) = (1000, 1000, 1 << 16);
+    World { core: NodeCore::new(narrow), out: Log::default() }
+}
+
+#[test]
+fn groups_that_have_no_memory_are_refused_and_have_it_again_when_others_are_gone() {
+    let mut world = with_little_memory();
+    let made = (0..1000).take_while(|tag| {
+        world.both_join(*tag, Standing::NEW);
+        world.sent() == [(Target::Children(BOTH), Kind::Ready)]
+    });
+    let made = made.count() as u64;
+    assert!((4..64).contains(&made), "{made}");
+    world.frame(Link::Child(ChildIndex(0)), Kind::Leave, &Body::None);
+    world.frame(Link::Child(ChildIndex(1)), Kind::Leave, &Body::None);
+    world.sent();
+    world.both_join(made, Standing::NEW);
+    assert_eq!(world.sent(), [(Target::Children(BOTH), Kind::Ready)]);
+    world.both_join(made + 1, Standing::NEW);
+    assert_eq!(world.sent(), [(Target::Children(BOTH), Kind::Refused)]);
+    let all = (world.core.table.alive().bytes(), world.core.creations, world.core.reserved.bytes());
+    assert_eq!((all.1, all.2), (0, 0));
+    assert!(all.0 <= world.core.identity.config.limits.lists());
+}
+
+#[test]
+fn a_child_that_begins_more_creations_than_there_is_memory_for_is_cut_off() {
+    let mut world = with_little_memory();
+    let begun = (0..1000).take_while(|tag| {
+        world.join_of(tagged(*tag), 0, (None, Standing::NEW));
+        world.core.dead.is_empty()
+    });
+    let begun = begun.count();
+    assert!((4..64).contains(&begun), "{begun}");
+    assert_eq!(world.core.take_dead_links(), [Link::Child(ChildIndex(0))]);
+    assert!(world.core.creations <= world.core.identity.config.limits.creations());
+}

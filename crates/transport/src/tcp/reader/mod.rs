@@ -71,6 +71,11 @@ pub trait FrameSink {
         Destination::Into(buffer)
     }
 
+    /// Whether the sink takes another frame now. What has been read of it waits in the reader.
+    fn goes_on(&self) -> bool {
+        true
+    }
+
     /// A frame is complete. An error ends the connection.
     fn frame(&mut self, header: &Header, payload: Arrived<'_, Self::Buffer>) -> Result<(), StreamError>;
 }
@@ -94,7 +99,7 @@ pub enum StreamError {
 pub enum ReadEnd {
     /// There is nothing more to read now.
     Drained,
-    /// The budget is used up; there may be more to read.
+    /// The budget is used up, or the sink takes no more now; there may be more to read.
     Budget,
     /// The far end has closed the connection, between two frames.
     Closed,
@@ -155,14 +160,17 @@ impl<B: Landing> StreamReader<B> {
     ) -> Result<ReadEnd, StreamError> {
         let limit = self.bytes + budget as u64;
         loop {
-            while self.step(sink)? {}
-            if self.bytes >= limit {
+            while sink.goes_on() && self.step(sink)? {}
+            if self.bytes >= limit || !sink.goes_on() {
                 return Ok(ReadEnd::Budget);
             }
             match self.fill(socket, sink) {
                 Ok(Fill::All) => {}
                 Ok(Fill::Short) => {
-                    while self.step(sink)? {}
+                    while sink.goes_on() && self.step(sink)? {}
+                    if !sink.goes_on() {
+                        return Ok(ReadEnd::Budget);
+                    }
                     if !self.hung_up {
                         return Ok(ReadEnd::Drained);
                     }

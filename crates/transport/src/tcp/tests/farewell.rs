@@ -16,7 +16,7 @@ fn what_is_said_last_arrives_over_a_connection_that_was_full() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut socket = StreamSocket::new(TcpStream::connect(listener.local_addr().unwrap()).unwrap()).unwrap();
     let (mut far, _) = listener.accept().unwrap();
-    let mut writer: StreamWriter<Bytes> = StreamWriter::new(FrameKey([5; 16]), 4);
+    let mut writer: StreamWriter<Bytes> = StreamWriter::new(FrameKey([5; 16]), 4 << 10);
     while writer.flush(&mut socket).unwrap() == FlushEnd::Idle {
         writer.push_data(&header(Kind::Contribution, 1, 300_000), Some(Bytes(vec![0; 300_000])));
     }

@@ -93,7 +93,7 @@ fn pattern(group: u32, seq: u64, len: usize) -> Vec<u8> {
 /// out.
 fn stream(groups: &[u8], len: usize) -> (Vec<u8>, Vec<Came>) {
     let (mut bytes, mut frames) = (Vec::new(), Vec::new());
-    let mut writer = StreamWriter::new(KEY, 64);
+    let mut writer = StreamWriter::new(KEY, 64 << 10);
     let mut next = [0u64; 3];
     for &choice in groups {
         match choice {

@@ -140,7 +140,7 @@ proptest! {
 
     #[test]
     fn frames_arrive_whole_wherever_the_stream_is_cut(frames in frames(), out in cuts(), into in cuts()) {
-        let mut writer = StreamWriter::new(KEY, 100);
+        let mut writer = StreamWriter::new(KEY, 1 << 20);
         let mut wire = Wire::new(Vec::new(), out);
         let mut sent = Vec::new();
         for (seq, (content, len)) in frames.iter().enumerate() {
@@ -176,7 +176,7 @@ proptest! {
 
 #[test]
 fn unwanted_payloads_go_nowhere_and_do_not_disturb_their_neighbours() {
-    let mut writer = StreamWriter::new(KEY, 100);
+    let mut writer = StreamWriter::new(KEY, 1 << 20);
     let mut wire = Wire::new(Vec::new(), vec![1 << 20]);
     for seq in 0..8 {
         let mut header = header(Kind::Result, 1, 70_000);
@@ -196,7 +196,7 @@ fn unwanted_payloads_go_nowhere_and_do_not_disturb_their_neighbours() {
 
 #[test]
 fn a_frame_being_read_can_lose_its_memory() {
-    let mut writer = StreamWriter::new(KEY, 100);
+    let mut writer = StreamWriter::new(KEY, 1 << 20);
     let mut wire = Wire::new(Vec::new(), vec![1 << 20]);
     writer.push_data(&header(Kind::Result, 1, 50_000), Some(Bytes(vec![1; 50_000])));
     writer.push_data(&header(Kind::Result, 1, 10), Some(Bytes(vec![2; 10])));
@@ -217,7 +217,7 @@ fn a_frame_being_read_can_lose_its_memory() {
 
 #[test]
 fn another_key_a_changed_bit_and_a_cut_end_are_seen() {
-    let mut writer: StreamWriter<Bytes> = StreamWriter::new(KEY, 100);
+    let mut writer: StreamWriter<Bytes> = StreamWriter::new(KEY, 1 << 20);
     let mut wire = Wire::new(Vec::new(), vec![1 << 20]);
     let body = Body::Nack(trib_wire::body::Reason::Protocol).to_bytes();
     writer.push_control(&header(Kind::Nack, 1, 0), &body).unwrap();

@@ -7,7 +7,7 @@ use trib_wire::header::HEADER_LEN;
 use trib_wire::{Header, Kind};
 
 use super::{Bytes, header};
-use crate::tcp::{FlushEnd, StreamWriter};
+use crate::tcp::{FlushEnd, QueueFull, StreamWriter};
 
 /// A socket with room for so many bytes.
 struct Room {
@@ -58,7 +58,7 @@ impl Room {
 }
 
 fn writer() -> StreamWriter<Bytes> {
-    StreamWriter::new(FrameKey([5; 16]), 4)
+    StreamWriter::new(FrameKey([5; 16]), 4 << 10)
 }
 
 #[test]
@@ -130,12 +130,17 @@ fn frames_of_one_group_keep_their_order() {
 }
 
 #[test]
-fn too_many_waiting_control_frames_are_refused() {
+fn control_frames_that_wait_are_bounded_in_bytes() {
     let mut writer = writer();
-    for _ in 0..4 {
-        writer.push_control(&header(Kind::Credit, 1, 0), &[]).unwrap();
-    }
-    assert!(writer.push_control(&header(Kind::Credit, 1, 0), &[]).is_err());
+    // One frame always has room, or nobody could say anything long.
+    writer.push_control(&header(Kind::Join, 1, 0), &[0; 1 << 16]).unwrap();
+    assert_eq!(writer.push_control(&header(Kind::Credit, 1, 0), &[]), Err(QueueFull(writer.control_bytes())));
+    writer.flush(&mut Room::new(usize::MAX)).unwrap();
+    assert_eq!(writer.control_bytes(), 0);
+    let few = (0..).take_while(|_| writer.push_control(&header(Kind::Credit, 1, 0), &[]).is_ok()).count();
+    assert!((4..64).contains(&few) && writer.control_bytes() <= 4 << 10, "{few}");
+    writer.clear();
+    assert_eq!(writer.control_bytes(), 0);
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn read(bytes: &[u8]) -> Result<Vec<Header>, StreamError> {
 }
 
 fn written(headers: &[Header]) -> Vec<u8> {
-    let mut writer = StreamWriter::new(KEY, 8);
+    let mut writer = StreamWriter::new(KEY, 8 << 10);
     for header in headers {
         writer.push_data(header, Some(Bytes(vec![1; PIECE])));
     }
@@ -64,7 +64,7 @@ fn a_run_of_segments_pays_for_one_header() {
 
 #[test]
 fn a_control_frame_between_two_segments_does_not_part_them() {
-    let mut writer = StreamWriter::new(KEY, 8);
+    let mut writer = StreamWriter::new(KEY, 8 << 10);
     let mut bytes = Vec::new();
     for seq in 0..3 {
         writer.push_data(&segment(1, seq), Some(Bytes(vec![1; PIECE])));
@@ -98,7 +98,7 @@ proptest! {
             next[group as usize] += 1;
             segment(group, next[group as usize])
         }).collect();
-        let mut writer = StreamWriter::new(KEY, 8);
+        let mut writer = StreamWriter::new(KEY, 8 << 10);
         for header in &headers {
             writer.push_data(header, Some(Bytes(vec![1; PIECE])));
         }

@@ -41,7 +41,7 @@ fn a_job_that_asks_nothing_fits_whatever_its_children() {
 #[test]
 fn a_small_job_on_an_ordinary_network_gets_the_defaults() {
     let (table, site) = (LimitTable::default(), site(&[1]));
-    let ground = Ground { table: &table, mtu: 1280, ipv6: false, sites: &[site] };
+    let ground = Ground { table: &table, mtu: 1000, ipv6: false, sites: &[site] };
     let limits = settle(&QuotaAsk::default(), &ground).unwrap();
     assert_eq!((u64::from(limits.osts), limits.staging), (table[QuotaField::Osts].default, 12));
 }
@@ -59,8 +59,8 @@ fn staging_and_flight_give_way_where_slots_are_not_enough() {
 #[test]
 fn what_is_asked_for_stays_and_the_rest_gives_way() {
     let site = site(&[32]);
-    let limits = settled(QuotaAsk { groups: Some(226), ..QuotaAsk::default() }, &site).unwrap();
-    assert!(limits.osts == 226 * 16 && limits.staging < 12 && bytes(&limits, &site) <= GIB, "{limits:?}");
+    let limits = settled(QuotaAsk { groups: Some(200), ..QuotaAsk::default() }, &site).unwrap();
+    assert!(limits.osts == 200 * 16 && limits.staging < 12 && bytes(&limits, &site) <= GIB, "{limits:?}");
     let limits = settled(QuotaAsk { staging: Some(64), flight: Some(256), ..QuotaAsk::default() }, &site).unwrap();
     assert_eq!((limits.staging, limits.flight), (64, 256));
     assert!(bytes(&limits, &site) <= GIB, "{limits:?}");
