@@ -5,14 +5,17 @@ use trib_proto::{Nanos, NodeCore, Path};
 use trib_transport::tcp::{Arrived, Destination, FrameSink, StreamError};
 use trib_wire::{Body, ChildIndex, Header, Kind};
 
-use super::{Identity, JobBuffer, Output};
+use super::{Identity, JobBuffer, LinkNumber, Output};
 
 /// Takes the frames of one link of one job.
 pub(crate) struct Sink<'a> {
     pub core: &'a mut NodeCore<JobBuffer>,
     pub out: Output<'a>,
     pub link: Link,
+    pub number: LinkNumber,
     pub now: Nanos,
+    /// How much work the frames of this turn may still make, as bytes of vector.
+    pub allowance: u64,
 }
 
 impl FrameSink for Sink<'_> {
@@ -39,11 +42,17 @@ impl FrameSink for Sink<'_> {
         self.out.io.buffers.take(Path::Stream, header.payload_len as usize)
     }
 
+    fn goes_on(&self) -> bool {
+        self.allowance > 0 && !self.out.io.links.is_held(self.number)
+    }
+
     fn frame(&mut self, header: &Header, payload: Arrived<'_, JobBuffer>) -> Result<(), StreamError> {
         if !belongs(&self.out.io.identity, self.link, header) {
             return Err(StreamError::Refused("a frame of another edge"));
         }
         self.out.tally.frames_in += 1;
+        let weight = if header.kind.carries_data() { u64::from(header.payload_len) } else { CONTROL_WEIGHT };
+        self.allowance = self.allowance.saturating_sub(weight.max(DATA_WEIGHT));
         let (body, data) = match payload {
             Arrived::None => (Body::parse(header.kind, &[])?, None),
             Arrived::Body(bytes) => (Body::parse(header.kind, bytes)?, None),
@@ -58,6 +67,13 @@ impl FrameSink for Sink<'_> {
         Ok(())
     }
 }
+
+/// What a control frame weighs beside vector data, in bytes: about as many are folded in the time
+/// that a node needs for one.
+const CONTROL_WEIGHT: u64 = 16 << 10;
+
+/// The least that a frame with vector data weighs.
+const DATA_WEIGHT: u64 = 1 << 10;
 
 /// Whether the header names the edge over which it came.
 pub(crate) fn belongs(identity: &Identity, link: Link, header: &Header) -> bool {

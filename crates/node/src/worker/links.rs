@@ -102,16 +102,27 @@ impl Worker {
 
     fn read(&mut self, slot: Slot, link: LinkNumber, closed: bool) {
         let now = Nanos(self.clock.read());
+        let is_shared = self.hosted.is_shared();
         let Some(job) = self.hosted.get_mut(slot) else { return };
+        let number = job.io.identity.job;
         let Some(mut connection) = job.io.links.take(link) else { return };
         if closed {
             connection.reader.expect_end();
             connection.socket.expect_end();
         }
+        let allowance = if is_shared { self.shares.work.left(number) } else { u64::MAX };
+        if allowance == 0 {
+            job.io.links.put(link, connection);
+            return self.unfinished.add(slot, link);
+        }
         let before = connection.reader.bytes();
         let out = Output { io: &mut job.io, udp: &mut self.datagrams.socket, tally: &mut self.tally };
-        let mut sink = Sink { core: &mut job.core, out, link: core_link(link), now };
+        let mut sink = Sink { core: &mut job.core, out, link: core_link(link), number: link, now, allowance };
         let result = guard(|| connection.reader.read(&mut connection.socket, &mut sink, TURN));
+        let weight = allowance - sink.allowance;
+        if is_shared {
+            self.shares.work.spend(number, weight);
+        }
         self.tally.stream_bytes_in += connection.reader.bytes() - before;
         if let (0, 1..) = (before, connection.reader.bytes()) {
             let Identity { job, node, epoch, .. } = job.io.identity;
@@ -128,7 +139,8 @@ impl Worker {
         };
         match result {
             Ok(ReadEnd::Drained) => {}
-            Ok(ReadEnd::Budget) => self.unfinished.push_back((slot, link)),
+            Ok(ReadEnd::Budget) if job.io.links.is_held(link) => job.io.links.hold(link),
+            Ok(ReadEnd::Budget) => self.unfinished.add(slot, link),
             Ok(ReadEnd::Closed) => job.io.links.doom(link),
             Err(error) => {
                 match &error {
@@ -196,7 +208,7 @@ impl Worker {
             } else if !job.io.links.has_dirty() {
                 return;
             } else {
-                let most = if is_shared { self.shares.left(job.io.identity.job) } else { u64::MAX };
+                let most = if is_shared { self.shares.writing.left(job.io.identity.job) } else { u64::MAX };
                 if most == 0 {
                     return self.shares.wait(slot);
                 }
@@ -222,7 +234,7 @@ impl Worker {
             Ok(bytes) => {
                 self.tally.stream_bytes_out += bytes;
                 if most < u64::MAX {
-                    self.shares.spend(job.io.identity.job, bytes);
+                    self.shares.writing.spend(job.io.identity.job, bytes);
                 }
             }
             Err(error) => {
@@ -236,6 +248,9 @@ impl Worker {
                 );
                 job.io.links.doom(link);
             }
+        }
+        while let Some(link) = job.io.links.next_unheld() {
+            self.unfinished.add(slot, link);
         }
         while let Some(written) = job.io.links.next_written(link) {
             drop(written.payload);

@@ -22,6 +22,7 @@ mod links;
 mod moving;
 mod near;
 mod shares;
+mod unfinished;
 
 pub(crate) use command::{Command, Key};
 use datagrams::Datagrams;
@@ -31,8 +32,8 @@ pub(crate) use isolation::guard;
 pub(crate) use isolation::trap;
 use near::Near;
 use shares::Shares;
+use unfinished::Unfinished;
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{Receiver, Sender};
@@ -53,7 +54,7 @@ use trib_wire::{JobId, Placement};
 
 use crate::accept::Request;
 use crate::counters::{self, Counters, Tally};
-use crate::job::{Buffers, Job, Latencies, LinkNumber, Output};
+use crate::job::{Buffers, Job, Latencies, Output};
 use crate::mailbox::Mailbox;
 use crate::news::News;
 use crate::report::{JobReport, NodeReport};
@@ -97,7 +98,7 @@ struct Worker {
     past: Latencies,
     clock: Clock,
     /// The links with more to read than one turn allows.
-    unfinished: VecDeque<(Slot, LinkNumber)>,
+    unfinished: Unfinished,
     /// What each job may write.
     shares: Shares,
     /// The earliest deadline of any core.
@@ -136,7 +137,7 @@ pub(crate) fn start(
         tally: Tally::default(),
         past: Latencies::default(),
         clock: Clock::start(),
-        unfinished: VecDeque::new(),
+        unfinished: Unfinished::default(),
         shares: Shares::default(),
         next_timer: Nanos::NEVER,
         next_housekeeping: Nanos(0),
@@ -226,6 +227,11 @@ impl Worker {
                 self.on_near();
             }
             streams_rest = self.unfinished.is_empty();
+            // Those whose turn ended before go first: of what their job may read now, others would
+            // leave them nothing.
+            for (slot, link) in self.unfinished.take() {
+                self.on_readable(slot, link, false);
+            }
             for event in events.iter().filter(|event| event.token().0 >= LINKS) {
                 streams_rest = false;
                 let (slot, link) = (event.token().0 / LINKS - 1, event.token().0 % LINKS);
@@ -234,11 +240,6 @@ impl Worker {
                 }
                 if event.is_readable() || event.is_read_closed() || event.is_error() {
                     self.on_readable(slot, link, event.is_read_closed());
-                }
-            }
-            for _ in 0..self.unfinished.len() {
-                if let Some((slot, link)) = self.unfinished.pop_front() {
-                    self.on_readable(slot, link, false);
                 }
             }
             for slot in self.shares.next_round() {

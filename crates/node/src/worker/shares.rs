@@ -1,10 +1,10 @@
-//! How much each job may write, so that a job with many groups gets no more of what jobs share than
-//! one with a single group.
+//! How much each job may write, and how much work may come of what it has sent, so that a job with
+//! many groups or many frames gets no more of what jobs share than one with few.
 //!
 //! ```text
-//!   round begins --> every job: SHARE bytes, less what it wrote too much before
-//!   settle -------> has the job some left? --yes--> flush, and take off what was written
-//!                            '--no--> its node waits for the next round
+//!   round begins --> every job: SHARE bytes of each, less what it took too much before
+//!   read, settle --> has the job some left? --yes--> do it, and take off what it was
+//!                            '--no--> it waits for the next round
 //! ```
 //!
 //! This is deficit round robin over jobs. Within a job the groups of a link take turns, in the
@@ -18,33 +18,49 @@ use super::hosted::Slot;
 /// What the jobs of one worker have left in this round.
 #[derive(Default)]
 pub(super) struct Shares {
-    left: FxHashMap<JobId, i64>,
-    /// The logical nodes whose job had none left.
+    /// What they may write.
+    pub(super) writing: Budget,
+    /// What the frames may weigh that are taken from them.
+    pub(super) work: Budget,
+    /// The logical nodes whose job may write no more.
     waiting: Vec<Slot>,
+}
+
+/// What jobs have left of one thing.
+#[derive(Default)]
+pub(super) struct Budget {
+    left: FxHashMap<JobId, i64>,
+}
+
+impl Budget {
+    fn next_round(&mut self) {
+        self.left.retain(|_, left| {
+            *left += SHARE;
+            *left < SHARE
+        });
+    }
+
+    /// How many bytes the job may take now; 0 if it has to wait for the next round.
+    pub(super) fn left(&self, job: JobId) -> u64 {
+        self.left.get(&job).map_or(SHARE, |left| (*left).max(0)) as u64
+    }
+
+    /// The job has taken so much, which may be a little more than it had left.
+    pub(super) fn spend(&mut self, job: JobId, bytes: u64) {
+        *self.left.entry(job).or_insert(SHARE) -= bytes as i64;
+    }
 }
 
 impl Shares {
     /// Begins the next round; returns the nodes that have waited for it. Nodes of one job take its
     /// share in this order, so each round begins with another one.
     pub(super) fn next_round(&mut self) -> Vec<Slot> {
-        self.left.retain(|_, left| {
-            *left += SHARE;
-            *left < SHARE
-        });
+        self.writing.next_round();
+        self.work.next_round();
         if !self.waiting.is_empty() {
             self.waiting.rotate_left(1);
         }
         std::mem::take(&mut self.waiting)
-    }
-
-    /// How many bytes the job may write now; 0 if it has to wait for the next round.
-    pub(super) fn left(&self, job: JobId) -> u64 {
-        self.left.get(&job).map_or(SHARE, |left| (*left).max(0)) as u64
-    }
-
-    /// The job has written so much, which may be a little more than it had left.
-    pub(super) fn spend(&mut self, job: JobId, bytes: u64) {
-        *self.left.entry(job).or_insert(SHARE) -= bytes as i64;
     }
 
     /// This node waits for the next round.
@@ -60,7 +76,8 @@ impl Shares {
     }
 }
 
-/// The bytes that a job may write in a round. It is as much as is read from one link in a round.
+/// The bytes that a job may write in a round, and that what is taken from it may weigh. It is as
+/// much as is read from one link in a round.
 const SHARE: i64 = 512 * 1024;
 
 #[cfg(test)]
@@ -102,7 +119,7 @@ mod tests {
     const SEGMENT: usize = 16 * 1024;
 
     fn queue(groups: u32, segments: u32) -> StreamWriter<Segment> {
-        let mut writer = StreamWriter::new(FrameKey([5; 16]), 4);
+        let mut writer = StreamWriter::new(FrameKey([5; 16]), 4 << 10);
         for n in 0..segments {
             let mut header = Header::new(Kind::Result, JobId(1), Epoch(1), NodeId(2), ChildIndex(3));
             (header.group, header.payload_len) = (GroupIndex(n % groups), SEGMENT as u32);
@@ -121,11 +138,11 @@ mod tests {
             for (job, writer) in &mut jobs {
                 // A job's node settles after every event, and some jobs have more events.
                 for _ in 0..5 {
-                    let most = shares.left(*job);
+                    let most = shares.writing.left(*job);
                     if most > 0 {
                         let before = writer.bytes();
                         assert_ne!(writer.flush_some(&mut Fast, most).unwrap(), FlushEnd::Blocked);
-                        shares.spend(*job, writer.bytes() - before);
+                        shares.writing.spend(*job, writer.bytes() - before);
                     }
                 }
             }
@@ -138,13 +155,13 @@ mod tests {
     #[test]
     fn what_a_job_wrote_too_much_is_taken_off_and_what_it_did_not_write_is_not_saved() {
         let mut shares = Shares::default();
-        shares.spend(JobId(1), 3 * SHARE as u64);
-        assert_eq!((shares.left(JobId(1)), shares.left(JobId(2))), (0, SHARE as u64));
+        shares.writing.spend(JobId(1), 3 * SHARE as u64);
+        assert_eq!((shares.writing.left(JobId(1)), shares.writing.left(JobId(2))), (0, SHARE as u64));
         for left in [0, 0, SHARE as u64, SHARE as u64] {
             shares.next_round();
-            assert_eq!(shares.left(JobId(1)), left);
+            assert_eq!(shares.writing.left(JobId(1)), left);
         }
-        assert!(shares.left.is_empty(), "jobs that are gone are forgotten");
+        assert!(shares.writing.left.is_empty(), "jobs that are gone are forgotten");
     }
 
     #[test]
@@ -155,8 +172,8 @@ mod tests {
         for _ in 0..30 {
             for slot in shares.next_round() {
                 // Each of them would write all that the job may.
-                let most = shares.left(JobId(1));
-                shares.spend(JobId(1), most);
+                let most = shares.writing.left(JobId(1));
+                shares.writing.spend(JobId(1), most);
                 written[slot] += most as i64;
                 shares.wait(slot);
             }
