@@ -12,6 +12,7 @@ use trib_waiting::Turns;
 use trib_wire::header::HEADER_LEN;
 use trib_wire::{Body, Kind};
 
+use super::asides::{Asides, DATAGRAM_MAX};
 use super::hosted::{Hosted, Slot};
 use super::{Worker, guard};
 use crate::counters::{self, Counters, Tally};
@@ -23,6 +24,7 @@ pub(super) struct Datagrams {
     batch: Option<Box<RecvBatch>>,
     pub rejected: UdpCounters,
     touched: Vec<Slot>,
+    pub asides: Asides,
     /// Whether more has come than one turn allows.
     pub unfinished: bool,
 }
@@ -34,6 +36,7 @@ impl Datagrams {
             batch: Some(Box::new(RecvBatch::new(BATCH, DATAGRAM_MAX))),
             rejected: UdpCounters::default(),
             touched: Vec::with_capacity(BATCH),
+            asides: Asides::default(),
             unfinished: false,
         }
     }
@@ -41,6 +44,7 @@ impl Datagrams {
     pub(super) fn add_to(&self, counters: &mut Counters) {
         let overflowed = self.socket.overflowed().unwrap_or(0);
         counters::add_datagrams(self.socket.counters(), &self.rejected, overflowed, counters);
+        self.asides.add_to(counters);
     }
 }
 
@@ -75,6 +79,7 @@ impl Worker {
     /// its one datagram already. It is handled before the socket is asked for more, because it may
     /// be the last one that a vector waited for.
     fn take_batches(&mut self, begun: bool) -> bool {
+        self.datagrams.asides.begin_turn();
         if begun && let Some(mut batch) = self.datagrams.batch.take() {
             self.datagrams.socket.account(&mut batch);
             self.on_batch(&batch);
@@ -97,13 +102,38 @@ impl Worker {
                 return begun || turn > 0 || got > 0;
             }
         }
+        if self.hosted.is_shared() {
+            let Datagrams { socket, asides, .. } = &mut self.datagrams;
+            asides.end_full_turn(TURN * BATCH, socket, self.poll.registry());
+        }
         true
+    }
+
+    /// Takes a few of what those have sent who have a queue of their own. Returns whether there may
+    /// be more.
+    pub(super) fn on_asides(&mut self) -> bool {
+        match self.datagrams.asides.recv() {
+            Ok(Some(batch)) => {
+                self.on_batch(&batch);
+                self.datagrams.asides.put_batch(batch);
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                tracing::debug!(%error, "cannot receive datagrams");
+                false
+            }
+        }
     }
 
     fn on_batch(&mut self, batch: &RecvBatch) {
         let now = self.now();
-        let Datagrams { socket, rejected, touched, .. } = &mut self.datagrams;
+        let is_shared = self.hosted.is_shared();
+        let Datagrams { socket, rejected, touched, asides, .. } = &mut self.datagrams;
         for datagram in batch.frames(rejected) {
+            if is_shared {
+                asides.note(datagram.source);
+            }
             let mut found = false;
             let mut n = 0;
             while let Some((slot, link)) = addressee(&self.hosted, &datagram, n) {
@@ -207,6 +237,3 @@ fn check(job: &Job, link: LinkNumber, datagram: &Datagram<'_>, tally: &mut Tally
 const BATCH: usize = 32;
 /// The number of receive calls in one turn.
 const TURN: usize = 8;
-/// The longest payload that is taken, in bytes. It is what fits into a UDP datagram, so a grant's
-/// fragment always does.
-const DATAGRAM_MAX: usize = 65_507 - HEADER_LEN;

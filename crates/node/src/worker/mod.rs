@@ -14,6 +14,7 @@
 //!   are here, each writes its share and then waits for the next round
 //! ```
 
+mod asides;
 mod command;
 mod datagrams;
 mod hosted;
@@ -99,6 +100,8 @@ struct Worker {
     clock: Clock,
     /// The links with more to read than one turn allows.
     unfinished: Unfinished,
+    /// Whether far ends with a queue of their own may have sent more.
+    asides_wait: bool,
     /// What each job may write.
     shares: Shares,
     /// The earliest deadline of any core.
@@ -138,6 +141,7 @@ pub(crate) fn start(
         past: Latencies::default(),
         clock: Clock::start(),
         unfinished: Unfinished::default(),
+        asides_wait: false,
         shares: Shares::default(),
         next_timer: Nanos::NEVER,
         next_housekeeping: Nanos(0),
@@ -211,6 +215,7 @@ impl Worker {
             for event in &events {
                 has_mail |= event.token() == MAILBOX;
                 has_datagrams |= event.token() == DATAGRAMS;
+                self.asides_wait |= event.token() == ASIDES;
             }
             // Datagrams go before streams: a group's fault must not overtake the results that were
             // sent before it.
@@ -222,6 +227,7 @@ impl Worker {
                 }
                 turns = patience.begin(self.clock.last_reading());
             }
+            self.asides_wait = self.asides_wait && self.on_asides();
             // Of one edge over memory, too, datagrams are taken before the stream.
             if self.near.has_come() {
                 self.on_near();
@@ -266,7 +272,7 @@ impl Worker {
 
     /// Whether this round has left something to read, or to write.
     fn has_more(&self) -> bool {
-        self.datagrams.unfinished || !self.unfinished.is_empty() || self.shares.is_awaited()
+        self.datagrams.unfinished || self.asides_wait || !self.unfinished.is_empty() || self.shares.is_awaited()
     }
 
     fn next_deadline(&self) -> Nanos {
@@ -395,6 +401,7 @@ impl Worker {
         }
         if now >= self.next_housekeeping {
             self.next_housekeeping = now + HOUSEKEEPING;
+            self.datagrams.asides.tidy();
             for slot in self.hosted.slots() {
                 let Some(job) = self.hosted.get_mut(slot) else { continue };
                 job.watch_folds(now);
@@ -439,6 +446,7 @@ impl Worker {
 const MAILBOX: Token = Token(0);
 const DATAGRAMS: Token = Token(1);
 const UCX: Token = Token(2);
+const ASIDES: Token = Token(3);
 /// The number of tokens for each slot, the parent's link included. Tokens below this number are the
 /// worker's own.
 const LINKS: usize = 128;

@@ -81,6 +81,25 @@ impl DatagramSocket {
         })
     }
 
+    /// A socket at the same address for what `peer` sends, which has a queue of its own in the
+    /// kernel: of `ASIDE_BUFFER` bytes, its own book-keeping included. Datagrams are sent through
+    /// this one as before.
+    pub fn aside(&self, peer: SocketAddr) -> io::Result<DatagramSocket> {
+        // Two sockets may have one address if both say so. This one says so only now: else the
+        // kernel could have given it a port that another process of this user has.
+        SockRef::from(&self.socket).set_reuse_port(true)?;
+        let local = self.local;
+        let socket = Socket::new(Domain::for_address(local), Type::DGRAM.nonblocking().cloexec(), Some(Protocol::UDP))?;
+        socket.set_reuse_port(true)?;
+        socket.set_recv_buffer_size(ASIDE_BUFFER)?;
+        socket.bind(&local.into())?;
+        socket.connect(&reachable(peer, local).into())?;
+        let recv_buffer = socket.recv_buffer_size()?;
+        let socket = UdpSocket::from(socket);
+        let counters = UdpCounters::default();
+        Ok(DatagramSocket { socket, local, peer: Some(peer), recv_buffer, counters, faults: None })
+    }
+
     /// From now on only `peer` is heard; the kernel refuses what others send. This cannot be
     /// undone: a socket whose port the kernel has chosen would lose that port together with the
     /// peer. The caller has heard from `peer` before, so answers come from that address.
@@ -421,6 +440,8 @@ fn zeroed() -> libc::mmsghdr {
     unsafe { mem::zeroed() }
 }
 
+/// The receive buffer of a socket for one far end, in bytes.
+const ASIDE_BUFFER: usize = 256 << 10;
 /// Payloads up to this are sent in one piece with their header.
 const SHORT: usize = 512;
 /// `enum sk_meminfo` of linux/sock_diag.h: its length, and where the drops stand.

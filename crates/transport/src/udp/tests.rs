@@ -239,3 +239,25 @@ fn a_refused_datagram_does_not_take_the_next_one_with_it() {
     assert_eq!(heard.iter().map(|frame| frame.0).collect::<Vec<_>>(), [2]);
     assert_eq!((child.counters().sent, child.counters().send_failed), (2, 0));
 }
+
+#[test]
+fn what_a_peer_with_a_socket_of_its_own_sends_comes_there_and_the_rest_does_not() {
+    let mut node = DatagramSocket::bind(any(), 1 << 20).unwrap();
+    let mut children: Vec<_> = (0..8).map(|_| DatagramSocket::bind(any(), 1 << 16).unwrap()).collect();
+    let loud = children[3].local_addr();
+    let mut aside = node.aside(loud).unwrap();
+    assert_eq!(aside.local_addr(), node.local_addr());
+    for (at, child) in children.iter_mut().enumerate() {
+        child.send(&header(at as u64, 0), &KEY, &[], &[node.local_addr()]);
+    }
+    let (mut batch, mut rejected) = (RecvBatch::new(32, 100), UdpCounters::default());
+    let numbers = |frames: Vec<(u64, Vec<u8>, bool)>| frames.iter().map(|frame| frame.0).collect::<Vec<_>>();
+    assert_eq!(numbers(receive(&mut aside, &mut batch, &mut rejected, 2)), [3]);
+    assert_eq!(numbers(receive(&mut node, &mut batch, &mut rejected, 8)), [0, 1, 2, 4, 5, 6, 7]);
+    // It hears what the node sends as before, and without the socket comes through the node's.
+    node.send(&header(50, 0), &KEY, &[], &[loud]);
+    assert_eq!(numbers(receive(&mut children[3], &mut batch, &mut rejected, 1)), [50]);
+    drop(aside);
+    children[3].send(&header(9, 0), &KEY, &[], &[node.local_addr()]);
+    assert_eq!(numbers(receive(&mut node, &mut batch, &mut rejected, 1)), [9]);
+}
