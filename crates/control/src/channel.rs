@@ -9,6 +9,7 @@ use trib_messages::Message;
 use trib_messages::hello::{Hello, Role};
 
 use crate::secure::{Limit, Secure};
+use crate::unfinished::Room;
 use crate::{Credentials, Error, ManagerUrl, credentials, frame, handshake};
 
 /// The other side of a channel.
@@ -63,7 +64,7 @@ impl Channel {
         // as the manager's.
         let tls = ClientConnection::new(config, credentials::role_name(Role::Manager))
             .map_err(|cause| Error::BadCertificate(cause.to_string()))?;
-        let secure = Secure::new(stream, Connection::Client(tls), name.clone())?;
+        let secure = Secure::new(stream, Connection::Client(tls), name.clone(), Room::default())?;
         let theirs = handshake::introduce(&secure, &name, hello, limit)?;
         let peer = Peer { role: Role::Manager, tenant: None, software: theirs.software, address };
         Ok(Channel { secure, peer, name })

@@ -30,6 +30,7 @@ mod listener;
 pub mod notify;
 mod secure;
 mod tenant;
+mod unfinished;
 mod url;
 mod watchdog;
 

@@ -1,5 +1,6 @@
 //! The manager's end of the channels.
 
+use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use socket2::SockRef;
 use trib_messages::hello::{Hello, Role};
 
 use crate::secure::{Limit, Secure};
+use crate::unfinished::{Room, Unfinished};
 use crate::{Channel, Credentials, Error, handshake};
 
 /// Takes connections.
@@ -16,6 +18,7 @@ pub struct Listener {
     socket: TcpListener,
     config: Arc<ServerConfig>,
     address: SocketAddr,
+    unfinished: Arc<Unfinished>,
 }
 
 impl Listener {
@@ -26,7 +29,7 @@ impl Listener {
             .map_err(|cause| Error::Socket { what: format!("listen at {address}"), cause })?;
         let address =
             socket.local_addr().map_err(|cause| Error::Socket { what: "read the listening address".into(), cause })?;
-        Ok(Listener { socket, config, address })
+        Ok(Listener { socket, config, address, unfinished: Unfinished::of_listener() })
     }
 
     /// The address at which it listens.
@@ -39,7 +42,7 @@ impl Listener {
     pub fn accept(&self) -> Result<Pending, Error> {
         let (stream, address) =
             self.socket.accept().map_err(|cause| Error::Socket { what: "accept a connection".into(), cause })?;
-        Ok(Pending { stream, address, config: self.config.clone() })
+        Ok(Pending { stream, address, config: self.config.clone(), unfinished: self.unfinished.clone() })
     }
 
     /// Stops listening and wakes any thread that waits in `accept`, with an error.
@@ -54,9 +57,15 @@ pub struct Pending {
     stream: TcpStream,
     address: SocketAddr,
     config: Arc<ServerConfig>,
+    unfinished: Arc<Unfinished>,
 }
 
 impl Pending {
+    /// A second handle to its socket, with which it can be ended from outside.
+    pub fn handle(&self) -> io::Result<TcpStream> {
+        self.stream.try_clone()
+    }
+
     /// The address from which it comes.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -73,7 +82,7 @@ impl Pending {
         let limit = Limit::after(timeout);
         let tls = ServerConnection::new(self.config).map_err(|cause| Error::BadCertificate(cause.to_string()))?;
         let name = self.address.to_string();
-        let secure = Secure::new(self.stream, Connection::Server(tls), name.clone())?;
+        let secure = Secure::new(self.stream, Connection::Server(tls), name.clone(), Room::of(&self.unfinished))?;
         match handshake::welcome(&secure, &name, hello, limit) {
             Ok(theirs) => Ok(Channel::established(secure, theirs, self.address)),
             Err(error) => {

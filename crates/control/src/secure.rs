@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustls::{AlertDescription, Connection};
 use socket2::{SockRef, TcpKeepalive};
 
+use crate::unfinished::Room;
 use crate::{Error, frame};
 
 /// A TLS connection over a blocking socket.
@@ -29,13 +30,17 @@ struct Inbox {
     records: Box<[u8; READ_BYTES]>,
     // Bytes that are decrypted and not yet taken.
     plain: Vec<u8>,
+    /// When the first byte of a message came that is not whole.
+    began: Option<Instant>,
+    /// The memory that the connection may take for `plain`, and for the message taken last.
+    room: Room,
     closed: bool,
 }
 
 impl Secure {
     /// Prepares `stream` (connected, blocking) for `tls`; `name` stands for the other side in
-    /// errors.
-    pub(crate) fn new(stream: TcpStream, mut tls: Connection, name: String) -> Result<Self, Error> {
+    /// errors, and long messages need `room`.
+    pub(crate) fn new(stream: TcpStream, mut tls: Connection, name: String, room: Room) -> Result<Self, Error> {
         let alive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 3).with_retries(3);
         let socket = SockRef::from(&stream);
         stream
@@ -44,7 +49,7 @@ impl Secure {
             .and_then(|()| socket.set_tcp_user_timeout(Some(2 * KEEPALIVE)))
             .map_err(|cause| Error::Socket { what: "prepare a connection".into(), cause })?;
         tls.set_buffer_limit(None);
-        let inbox = Inbox { records: Box::new([0; READ_BYTES]), plain: Vec::new(), closed: false };
+        let inbox = Inbox { records: Box::new([0; READ_BYTES]), plain: Vec::new(), began: None, room, closed: false };
         Ok(Secure { stream, name, tls: Mutex::new(tls), sending: Mutex::new(()), inbox: Mutex::new(inbox) })
     }
 
@@ -80,11 +85,17 @@ impl Secure {
     /// Nothing is lost at a time-out.
     pub(crate) fn recv(&self, limit: Option<Limit>) -> Result<Vec<u8>, Error> {
         let mut inbox = lock(&self.inbox);
+        // The message before has been dealt with.
+        let waiting = inbox.plain.len();
+        inbox.room.hold(waiting);
         loop {
             match frame::take(&mut inbox.plain) {
-                Ok(Some(json)) => return Ok(json),
+                Ok(Some(json)) => {
+                    inbox.began = None;
+                    return Ok(json);
+                }
                 Ok(None) if inbox.closed => return Err(self.closed()),
-                Ok(None) => self.fill(&mut inbox, limit)?,
+                Ok(None) => self.fill_in_time(&mut inbox, limit)?,
                 Err(cause) => {
                     self.close();
                     return Err(Error::Malformed { address: self.name.clone(), cause });
@@ -150,6 +161,36 @@ impl Secure {
                     return Err(self.failed("send", cause, limit));
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Receives more of a message. One that has begun has to be whole some time later, and there
+    /// has to be memory for it.
+    fn fill_in_time(&self, inbox: &mut Inbox, limit: Option<Limit>) -> Result<(), Error> {
+        let whole = inbox
+            .began
+            .zip(inbox.room.patience())
+            .map(|(began, patience)| Limit { whole: patience, end: began + patience });
+        let filled = match (limit, whole) {
+            (Some(limit), Some(whole)) if whole.end < limit.end => self.fill(inbox, Some(whole)),
+            (None, Some(whole)) => self.fill(inbox, Some(whole)),
+            _ => self.fill(inbox, limit),
+        };
+        if whole.is_some_and(|whole| whole.is_over()) {
+            self.close();
+            return Err(self.malformed("it has begun a message and not ended it".into()));
+        }
+        filled?;
+        let waiting = inbox.plain.len();
+        if !inbox.room.hold(waiting) {
+            self.close();
+            return Err(
+                self.malformed("its message is long, and other long ones have used up the memory for them".into())
+            );
+        }
+        if waiting > 0 {
+            inbox.began.get_or_insert_with(Instant::now);
         }
         Ok(())
     }

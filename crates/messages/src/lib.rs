@@ -21,6 +21,7 @@
 
 extern crate alloc;
 
+mod by_rank;
 pub mod candidates;
 pub mod directory;
 pub mod explanation;

@@ -7,6 +7,7 @@ use core::net::SocketAddr;
 
 use trib_wire::JobId;
 
+use crate::by_rank;
 use crate::job::Pass;
 use crate::levels::Levels;
 use crate::policy::Recovery;
@@ -74,16 +75,17 @@ pub struct QuotaAsk {
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct JobRequest {
     /// Host name of each rank, by rank.
+    #[serde(deserialize_with = "by_rank::read")]
     pub hosts: Vec<String>,
     /// Process number of each rank on its host, by rank, as far as it is known: for people.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "by_rank::read")]
     pub pids: Vec<u32>,
     /// Where each rank listens, by rank, if it may host nodes of the job.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "by_rank::read")]
     pub deputies: Vec<Option<SocketAddr>>,
     /// The NUMA domain of its host to which each rank is bound, by rank, if it is bound to one. No
     /// rank beyond the end of the list is.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "by_rank::read")]
     pub domains: Vec<Option<u16>>,
     /// The quota it would like.
     pub ask: QuotaAsk,
