@@ -27,10 +27,18 @@ use crate::refuse::{lasting, refuse, too_much};
 /// What a program's ranks are told. The job ends with rank 0's connection.
 pub(crate) type Verdict = Arc<Result<JobTicket, Refusal>>;
 
-/// All programs that are gathering, by their rendezvous text.
+/// Where ranks of one program meet: under the same text, and in the name of one tenant. Who has
+/// another tenant's certificate meets nobody there, whatever text it guesses.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Meeting {
+    pub tenant: Option<String>,
+    pub text: String,
+}
+
+/// All programs that are gathering.
 #[derive(Default)]
 pub(crate) struct Rendezvous {
-    programs: Mutex<BTreeMap<String, Arc<Program>>>,
+    programs: Mutex<BTreeMap<Meeting, Arc<Program>>>,
 }
 
 struct Program {
@@ -56,7 +64,6 @@ struct Rank {
     ask: QuotaAsk,
     name: String,
     user: String,
-    tenant: Option<String>,
     wait_ms: Option<u32>,
     patience_ms: Option<u32>,
 }
@@ -65,11 +72,11 @@ impl Rendezvous {
     /// Waits until all ranks are here and `admit` has decided, or until it is clear that they will
     /// not all come.
     ///
-    /// `tenant` is that of this rank's certificate; rank 0's counts. `is_gone` tells whether this
-    /// rank's connection has ended. Then the rank no longer counts as present, and the answer is
-    /// `None`. `abandon` ends a job if rank 0 was gone before it received the ticket. `refused` is
-    /// told once of what was refused before there was a request to admit, with the hosts of the
-    /// ranks that it is about.
+    /// `tenant` is that of this rank's certificate, and of all ranks that it meets. `is_gone` tells
+    /// whether this rank's connection has ended. Then the rank no longer counts as present, and the
+    /// answer is `None`. `abandon` ends a job if rank 0 was gone before it received the ticket.
+    /// `refused` is told once of what was refused before there was a request to admit, with the
+    /// hosts of the ranks that it is about.
     pub(crate) fn attach(
         &self,
         (rank, tenant): (&AttachRequest, Option<String>),
@@ -82,18 +89,18 @@ impl Rendezvous {
             refused(&refusal, std::slice::from_ref(&rank.host));
             return Some(Arc::new(Err(refusal)));
         }
-        let (key, number) = (rank.rendezvous.as_str(), rank.rank);
-        let program = match self.join(rank, tenant) {
+        let (meeting, number) = (Meeting { tenant, text: rank.rendezvous.clone() }, rank.rank);
+        let program = match self.join(rank, &meeting) {
             Ok(program) => program,
             Err(refusal) => {
                 refused(&refusal, std::slice::from_ref(&rank.host));
                 return Some(Arc::new(Err(refusal)));
             }
         };
-        if let Some((request, tenant)) = program.complete() {
-            self.settle(key, &program, admit(&request, tenant.as_deref()));
+        if let Some(request) = program.complete() {
+            self.settle(&meeting, &program, admit(&request, meeting.tenant.as_deref()));
         }
-        let verdict = self.wait(key, &program, number, &is_gone, &refused);
+        let verdict = self.wait(&meeting, &program, number, &is_gone, &refused);
         if let (Some(verdict), 0, true) = (&verdict, number, is_gone()) {
             if let Ok(ticket) = &**verdict {
                 abandon(ticket.job);
@@ -108,12 +115,12 @@ impl Rendezvous {
         drop(lock(&self.programs));
     }
 
-    fn join(&self, rank: &AttachRequest, tenant: Option<String>) -> Result<Arc<Program>, Refusal> {
+    fn join(&self, rank: &AttachRequest, meeting: &Meeting) -> Result<Arc<Program>, Refusal> {
         let mut programs = lock(&self.programs);
         let patience =
             Duration::from_millis(rank.patience_ms.map_or(PATIENCE_MS, |ms| u64::from(ms.min(PATIENCE_MAX_MS))));
         let end = Instant::now() + patience;
-        let program = programs.entry(rank.rendezvous.clone()).or_insert_with(|| {
+        let program = programs.entry(meeting.clone()).or_insert_with(|| {
             let (size, present, began_ms) = (rank.size, BTreeMap::new(), unix_ms());
             let state = State { size, present, began_ms, end, admitting: false, verdict: None };
             Arc::new(Program { state: Mutex::new(state), settled: Condvar::new() })
@@ -126,19 +133,19 @@ impl Rendezvous {
             if !state.admitting {
                 state.verdict = Some(Arc::new(Err(refusal.clone())));
                 program.settled.notify_all();
-                programs.remove(&rank.rendezvous);
+                programs.remove(meeting);
             }
             return Err(refusal);
         }
         let AttachRequest { rank: number, host, pid, deputy, domain, ask, name, user, wait_ms, patience_ms, .. } =
             rank.clone();
-        state.present.insert(number, Rank { host, pid, deputy, domain, ask, name, user, tenant, wait_ms, patience_ms });
+        state.present.insert(number, Rank { host, pid, deputy, domain, ask, name, user, wait_ms, patience_ms });
         state.end = state.end.max(end);
         drop(state);
         Ok(program)
     }
 
-    fn settle(&self, key: &str, program: &Arc<Program>, outcome: Result<JobTicket, Refusal>) {
+    fn settle(&self, key: &Meeting, program: &Arc<Program>, outcome: Result<JobTicket, Refusal>) {
         self.remove(key, program);
         lock(&program.state).verdict = Some(Arc::new(outcome));
         program.settled.notify_all();
@@ -146,7 +153,7 @@ impl Rendezvous {
 
     fn wait(
         &self,
-        key: &str,
+        key: &Meeting,
         program: &Arc<Program>,
         number: u32,
         is_gone: &impl Fn() -> bool,
@@ -166,7 +173,8 @@ impl Rendezvous {
                 continue;
             }
             if Instant::now() >= state.end {
-                let refusal = state.incomplete(key);
+                let others = lock(&self.programs).keys().any(|other| other.text == key.text && other != key);
+                let refusal = state.incomplete(&key.text, others);
                 let hosts: Vec<String> = state.present.values().map(|rank| rank.host.clone()).collect();
                 // From here on no rank can join or complete it.
                 state.admitting = true;
@@ -186,7 +194,7 @@ impl Rendezvous {
         }
     }
 
-    fn remove(&self, key: &str, program: &Arc<Program>) {
+    fn remove(&self, key: &Meeting, program: &Arc<Program>) {
         let mut programs = lock(&self.programs);
         if programs.get(key).is_some_and(|other| Arc::ptr_eq(other, program)) {
             programs.remove(key);
@@ -195,8 +203,8 @@ impl Rendezvous {
 }
 
 impl Program {
-    // The whole program's request and its tenant, for the one rank that finds the program complete.
-    fn complete(&self) -> Option<(JobRequest, Option<String>)> {
+    // The whole program's request, for the one rank that finds the program complete.
+    fn complete(&self) -> Option<JobRequest> {
         let mut state = lock(&self.state);
         if state.admitting || state.verdict.is_some() || state.present.len() < state.size as usize {
             return None;
@@ -209,10 +217,7 @@ impl Program {
         let first = state.present.get(&0)?;
         let (ask, name, user) = (first.ask.clone(), first.name.clone(), first.user.clone());
         let Rank { wait_ms, patience_ms, .. } = *first;
-        Some((
-            JobRequest { hosts, pids, deputies, domains, ask, name, user, wait_ms, patience_ms },
-            first.tenant.clone(),
-        ))
+        Some(JobRequest { hosts, pids, deputies, domains, ask, name, user, wait_ms, patience_ms })
     }
 }
 
@@ -240,10 +245,15 @@ impl State {
         Some(lasting(Refusal { asked, available, ..refusal }, self.began_ms))
     }
 
-    fn incomplete(&self, key: &str) -> Refusal {
+    fn incomplete(&self, key: &str, others_wait: bool) -> Refusal {
         let missing = RankList::from_ranks((0..self.size).filter(|rank| !self.present.contains_key(rank)));
+        let others = if others_wait {
+            "; others wait under that text with the certificate of another tenant: give all ranks of a program the same credentials"
+        } else {
+            ""
+        };
         let text = format!(
-            "only {} of {} ranks came to rendezvous `{key}` in time; missing: rank {missing}",
+            "only {} of {} ranks came to rendezvous `{key}` in time; missing: rank {missing}{others}",
             self.present.len(),
             self.size
         );

@@ -7,9 +7,9 @@
 //!   observer   a look at all this from outside
 //! ```
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -24,11 +24,17 @@ use crate::fabric::Fabric;
 use crate::refuse::{lasting, too_much};
 
 mod deputy;
+mod guests;
 mod node;
 mod observer;
+mod pace;
+mod strangers;
 mod user;
 
+use self::guests::{ESTABLISHED_MAX, Entered, Guests};
 pub use self::observer::Observer;
+use self::pace::Pace;
+use self::strangers::Strangers;
 
 /// A listening manager.
 pub(crate) struct Server {
@@ -41,16 +47,16 @@ pub(crate) struct Shared {
     pub fabric: Arc<Fabric>,
     connections: Mutex<Connections>,
     moved: Condvar,
+    pace: Pace,
 }
 
 #[derive(Default)]
 struct Connections {
     stopping: bool,
-    last: u64,
-    // The number of connections in their handshake.
-    handshakes: usize,
+    // The connections in their handshake.
+    strangers: Strangers,
     // The connections that are established. Their threads hold the channels.
-    established: BTreeMap<u64, Weak<Channel>>,
+    established: Guests,
     // When the last of them came, milliseconds since 1970-01-01 UTC. There has been no room since
     // then, if there is none.
     last_came_ms: u64,
@@ -59,7 +65,13 @@ struct Connections {
 impl Server {
     /// Serves from now on.
     pub(crate) fn start(listener: Listener, fabric: Arc<Fabric>) -> Result<Self, Error> {
-        let shared = Arc::new(Shared { listener, fabric, connections: Mutex::default(), moved: Condvar::new() });
+        let shared = Arc::new(Shared {
+            listener,
+            fabric,
+            connections: Mutex::default(),
+            moved: Condvar::new(),
+            pace: Pace::default(),
+        });
         let accepting = {
             let shared = shared.clone();
             spawn("accept", move || accept(&shared)).map_err(Error::Thread)?
@@ -92,7 +104,7 @@ impl Drop for Server {
         {
             let mut connections = self.shared.lock();
             connections.stopping = true;
-            connections.established.values().filter_map(Weak::upgrade).for_each(|channel| channel.close());
+            connections.established.channels().for_each(|channel| channel.close());
         }
         self.shared.moved.notify_all();
         self.shared.listener.close();
@@ -100,7 +112,8 @@ impl Drop for Server {
             // A panic there has been reported already.
             let _ = accepting.join();
         }
-        let busy = |connections: &mut Connections| connections.handshakes > 0 || !connections.established.is_empty();
+        let busy =
+            |connections: &mut Connections| connections.strangers.len() > 0 || !connections.established.is_empty();
         // No thread waits longer than this for anything, except for a status of stuck nodes.
         let waited = self.shared.moved.wait_timeout_while(self.shared.lock(), HANDSHAKE, busy);
         drop(waited);
@@ -117,39 +130,45 @@ impl Shared {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    // Waits until there is room for one more handshake. Returns `false` if the manager stops.
-    fn admit_handshake(&self) -> bool {
-        let full = |connections: &mut Connections| connections.handshakes >= HANDSHAKES_MAX && !connections.stopping;
-        let mut connections = self.moved.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner);
-        connections.handshakes += 1;
-        !connections.stopping
+    // A handshake begins; too many others give way. Returns its number, or `None` if the manager
+    // stops.
+    fn begin_handshake(&self, pending: &Pending) -> Option<u64> {
+        let mut connections = self.lock();
+        // Without a second handle it cannot be made to give way, and ends by its time limit.
+        let number = connections.strangers.enter(pending.address().ip(), pending.handle().ok());
+        if connections.stopping {
+            connections.strangers.leave(number);
+            return None;
+        }
+        Some(number)
     }
 
-    fn end_handshake(&self) {
-        self.lock().handshakes -= 1;
+    fn end_handshake(&self, number: u64) {
+        self.lock().strangers.leave(number);
         self.moved.notify_all();
     }
 
     // Makes a connection an established one. Returns `None` if there is no room for it, or if the
     // manager stops.
-    fn establish(&self, channel: &Arc<Channel>) -> Option<Established<'_>> {
+    fn establish(&self, number: u64, channel: &Arc<Channel>) -> Option<(Established<'_>, Arc<AtomicBool>)> {
         let mut connections = self.lock();
-        connections.handshakes -= 1;
+        connections.strangers.leave(number);
         self.moved.notify_all();
-        if connections.stopping || connections.established.len() >= ESTABLISHED_MAX {
+        if connections.stopping {
             return None;
         }
-        connections.last += 1;
-        let number = connections.last;
-        connections.established.insert(number, Arc::downgrade(channel));
+        let Entered { number, engaged, instead_of } = connections.established.enter(channel.peer(), channel)?;
         connections.last_came_ms = unix_ms();
-        Some(Established { shared: self, number })
+        if let Some(stranger) = instead_of {
+            stranger.close();
+        }
+        Some((Established { shared: self, number }, engaged))
     }
 
     /// The number of established connections, and that of connections in their handshake.
     pub(crate) fn connections(&self) -> (usize, usize) {
         let connections = self.lock();
-        (connections.established.len(), connections.handshakes)
+        (connections.established.len(), connections.strangers.len())
     }
 
     fn is_stopping(&self) -> bool {
@@ -160,14 +179,14 @@ impl Shared {
 fn accept(shared: &Arc<Shared>) {
     while !shared.is_stopping() {
         match shared.listener.accept() {
-            Ok(pending) if shared.admit_handshake() => {
+            Ok(pending) => {
+                let Some(number) = shared.begin_handshake(&pending) else { continue };
                 let inner = shared.clone();
-                if let Err(cause) = spawn("connection", move || receive(&inner, pending)) {
+                if let Err(cause) = spawn("connection", move || receive(&inner, number, pending)) {
                     tracing::error!(%cause, "cannot start a thread for a connection");
-                    shared.end_handshake();
+                    shared.end_handshake(number);
                 }
             }
-            Ok(_) => shared.end_handshake(),
             Err(_) if shared.is_stopping() => {}
             Err(error) => {
                 // Most likely no file descriptor is left. Some will be free again.
@@ -178,32 +197,32 @@ fn accept(shared: &Arc<Shared>) {
     }
 }
 
-fn receive(shared: &Shared, pending: Pending) {
+fn receive(shared: &Shared, number: u64, pending: Pending) {
     let peer = pending.address();
     let channel = match pending.establish(HANDSHAKE) {
         Ok(channel) => Arc::new(channel),
         Err(error) => {
-            shared.end_handshake();
+            shared.end_handshake(number);
             tracing::warn!(%peer, %error, "connection not let in");
             return;
         }
     };
-    let Some(connection) = shared.establish(&channel) else {
+    let Some((connection, engaged)) = shared.establish(number, &channel) else {
         turn_away(shared, &channel);
         return;
     };
-    if let Err(error) = serve(shared, &channel) {
+    if let Err(error) = serve(shared, &channel, &engaged) {
         tracing::info!(%peer, %error, "connection ended");
     }
     drop(connection);
 }
 
-fn serve(shared: &Shared, channel: &Arc<Channel>) -> Result<(), ControlError> {
+fn serve(shared: &Shared, channel: &Arc<Channel>, engaged: &AtomicBool) -> Result<(), ControlError> {
     if channel.peer().role == Role::Node {
         return node::serve(&shared.fabric, channel.clone());
     }
     let mut held = Held { shared, jobs: Vec::new() };
-    user::serve(&shared.fabric, channel, &mut held.jobs)
+    user::serve(shared, channel, engaged, &mut held.jobs)
 }
 
 // What a connection owns is given back when its thread ends, however it ends: a manager that lost a
@@ -215,7 +234,7 @@ struct Established<'a> {
 
 impl Drop for Established<'_> {
     fn drop(&mut self) {
-        self.shared.lock().established.remove(&self.number);
+        self.shared.lock().established.leave(self.number);
         self.shared.moved.notify_all();
     }
 }
@@ -241,7 +260,7 @@ impl Drop for Held<'_> {
 
 fn turn_away(shared: &Shared, channel: &Channel) {
     let text = format!(
-        "the manager serves {ESTABLISHED_MAX} connections, the most it takes, or it is stopping: try again later"
+        "the manager has as many connections of this tenant or address as it takes (it serves {ESTABLISHED_MAX} in all), or it is stopping: end some, or try again later"
     );
     let refusal = too_much(Resource::Connections, ESTABLISHED_MAX as u64 + 1, ESTABLISHED_MAX as u64, text);
     let refusal = lasting(refusal, shared.lock().last_came_ms);
@@ -258,8 +277,4 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<Jo
 }
 
 const LAST_WORD: Duration = Duration::from_secs(1);
-/// The largest number of connections that have proven nothing yet. More wait in the kernel's queue.
-const HANDSHAKES_MAX: usize = 256;
-/// The largest number of established connections.
-const ESTABLISHED_MAX: usize = 8192;
 const STACK: usize = 512 << 10;

@@ -1,7 +1,9 @@
 //! A user's conversation: jobs, rendezvous, status.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use trib_control::{Channel, Error};
 use trib_messages::job::JobTicket;
@@ -10,23 +12,37 @@ use trib_messages::reply::{Refusal, Reply, Resource};
 use trib_messages::request::{Account, AttachRequest, JobRequest, Request};
 use trib_wire::ids::JobId;
 
-use super::deputy;
+use super::{Shared, deputy};
 use crate::admission::admit;
 use crate::admission::ending::end;
 use crate::answers::explain::{explain, explain_program};
 use crate::answers::status;
 use crate::answers::survey::survey;
 use crate::fabric::Fabric;
+use crate::programs::rendezvous::Meeting;
 use crate::records::past::end_of;
 use crate::refuse::{lasting, refuse, too_much};
 
-/// Serves one user until its connection ends. The jobs that it still holds are left in `held`.
-pub(crate) fn serve(fabric: &Fabric, channel: &Arc<Channel>, held: &mut Vec<JobId>) -> Result<(), Error> {
+/// Serves one user until its connection ends. The jobs that it still holds are left in `held`. The
+/// connection is `engaged` while it holds one or waits for an answer.
+pub(super) fn serve(
+    shared: &Shared,
+    channel: &Arc<Channel>,
+    engaged: &AtomicBool,
+    held: &mut Vec<JobId>,
+) -> Result<(), Error> {
+    let fabric = &*shared.fabric;
     loop {
+        engaged.store(!held.is_empty(), Ordering::Relaxed);
         // A connection that holds a job may be silent for days. One that holds none has no reason
         // to stay.
         let patience = held.is_empty().then_some(IDLE);
-        let reply = match channel.recv(patience) {
+        let request = channel.recv(patience);
+        engaged.store(true, Ordering::Relaxed);
+        if request.is_ok() {
+            thread::sleep(shared.pace.wait(channel.peer().address.ip(), Instant::now()));
+        }
+        let reply = match request {
             Ok(Request::RequestJob(request)) => job(fabric, channel, &request, held),
             Ok(Request::Attach(rank)) => match attach(fabric, channel, rank, held) {
                 Some(reply) => reply,
@@ -42,7 +58,9 @@ pub(crate) fn serve(fabric: &Fabric, channel: &Arc<Channel>, held: &mut Vec<JobI
             },
             Ok(Request::EndJob { job, why }) => end_held(fabric, job, why, held),
             Ok(Request::Fallback { job, why }) => note(fabric, job, &why, held),
-            Ok(Request::Account { rendezvous, account }) => take_account(fabric, &rendezvous, &account),
+            Ok(Request::Account { rendezvous, account }) => {
+                take_account(fabric, &meeting(channel, &rendezvous), &account)
+            }
             Ok(Request::Status) => Reply::Status(status::report(fabric)),
             Ok(Request::Explain { job, group }) => explain(fabric, job, group).unwrap_or_else(Reply::Refused),
             Ok(Request::ExplainProgram { name, group }) => {
@@ -91,7 +109,7 @@ fn attach(fabric: &Fabric, channel: &Channel, rank: AttachRequest, held: &mut Ve
     )?;
     Some(match &*verdict {
         Ok(ticket) if first => {
-            fabric.launches.enter(&rank.rendezvous, ticket.job);
+            fabric.launches.enter(meeting(channel, &rank.rendezvous), ticket.job);
             grant(ticket.clone(), held)
         }
         Ok(ticket) => Reply::Granted(ticket.clone()),
@@ -120,8 +138,12 @@ fn note(fabric: &Fabric, job: JobId, why: &str, held: &[JobId]) -> Reply {
     Reply::Refused(not_held(fabric, job, "speak for it"))
 }
 
-fn take_account(fabric: &Fabric, rendezvous: &str, account: &Account) -> Reply {
-    let Some(job) = fabric.launches.job(rendezvous) else {
+fn meeting(channel: &Channel, text: &str) -> Meeting {
+    Meeting { tenant: channel.peer().tenant.clone(), text: text.to_owned() }
+}
+
+fn take_account(fabric: &Fabric, meeting: &Meeting, account: &Account) -> Reply {
+    let Some(job) = fabric.launches.job(meeting) else {
         let text = "no job is known whose ranks met under that text";
         return Reply::Refused(lasting(refuse(Resource::Rendezvous, None, text), fabric.started_ms));
     };

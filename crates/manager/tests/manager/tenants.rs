@@ -259,3 +259,19 @@ fn another_manager_counts_what_its_predecessor_admitted() {
     eventually("the job is forgotten", || fabric.user().status().jobs.iter().all(|other| other.id != job));
     assert_eq!(tenant(&fabric, "astro").jobs.used, 0);
 }
+
+#[test]
+fn ranks_of_two_tenants_do_not_meet_whatever_text_they_name() {
+    let (fabric, _nodes) = start();
+    let (astro, bio) = (fabric.tenant("astro"), fabric.tenant("bio"));
+    let verdicts = thread::scope(|scope| {
+        let zero = scope.spawn(|| astro.attach(attachment("r", 0, 2, 1_500)));
+        let one = scope.spawn(|| bio.attach(attachment("r", 1, 2, 1_500)));
+        [zero.join().unwrap(), one.join().unwrap()]
+    });
+    let refusals = verdicts.map(|verdict| verdict.expect_err("another tenant is no rank of the program"));
+    assert!(
+        refusals.iter().any(|refusal| refusal.text.contains("with the certificate of another tenant")),
+        "{refusals:?}"
+    );
+}

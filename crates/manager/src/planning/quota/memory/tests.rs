@@ -59,8 +59,8 @@ fn staging_and_flight_give_way_where_slots_are_not_enough() {
 #[test]
 fn what_is_asked_for_stays_and_the_rest_gives_way() {
     let site = site(&[32]);
-    let limits = settled(QuotaAsk { groups: Some(200), ..QuotaAsk::default() }, &site).unwrap();
-    assert!(limits.osts == 200 * 16 && limits.staging < 12 && bytes(&limits, &site) <= GIB, "{limits:?}");
+    let limits = settled(QuotaAsk { groups: Some(214), ..QuotaAsk::default() }, &site).unwrap();
+    assert!(limits.osts == 214 * 16 && limits.staging < 12 && bytes(&limits, &site) <= GIB, "{limits:?}");
     let limits = settled(QuotaAsk { staging: Some(64), flight: Some(256), ..QuotaAsk::default() }, &site).unwrap();
     assert_eq!((limits.staging, limits.flight), (64, 256));
     assert!(bytes(&limits, &site) <= GIB, "{limits:?}");
