@@ -35,7 +35,8 @@ static void of_session(void)
 {
     MPI_Session session;
     MPI_Group group;
-    MPI_Comm comm, others[3];
+    MPI_Comm comm, others[4];
+    MPI_Request request;
     int rank;
 
     MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
@@ -46,7 +47,9 @@ static void of_session(void)
     MPI_Comm_dup(comm, &others[0]);
     MPI_Comm_split(comm, rank % 2, rank, &others[1]);
     MPI_Comm_create_group(comm, group, 5, &others[2]);
-    for (int i = 0; i < 3; i++) {
+    MPI_Comm_idup(comm, &others[3], &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int i = 0; i < 4; i++) {
         collectives(others[i]);
         MPI_Comm_free(&others[i]);
     }
