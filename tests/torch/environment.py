@@ -12,36 +12,50 @@ import sys
 
 #: The newest version, and the oldest that the package promises to work with.
 NEWEST, OLDEST = "2.15.0", "2.6.0"
-#: What the models of the tests need beside it, pinned to what was there with that torch.
-BESIDE = ["numpy==2.4.6", "scikit-learn==1.9.1"]
+#: What the models of the tests need beside it, and torch's own tests, pinned to what was there with
+#: that torch.
+BESIDE = ["numpy==2.4.6", "scikit-learn==1.9.1", "expecttest==0.3.0"]
 CACHE = pathlib.Path(os.environ.get("TRIB_TORCH_CACHE") or pathlib.Path.home() / ".cache" / "tributary")
 PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "python"
 #: What a version takes, in gigabytes: to download, and on disk.
 DOWNLOAD_GB, DISK_GB = 2.9, 5.5
 
 
-def python_of(version):
-    """The interpreter that has this torch; makes its environment if there is none."""
-    folder = CACHE / f"torch-{version}"
-    # A folder that was not finished has no such file, and is made anew.
-    done = folder / "complete"
-    if not done.exists():
-        make(version, folder)
-        done.touch()
-    return folder / "bin" / "python"
+class Missing(Exception):
+    """Torch is not here and could not be brought here."""
+
+
+def python_of(version, within=None):
+    """The interpreter that has this torch, and what else the tests need. What is not here is brought,
+    in so many seconds at most. Raises Missing."""
+    folder, packages = CACHE / f"torch-{version}", [f"torch=={version}", *BESIDE]
+    python = folder / "bin" / "python"
+    # It says what is there. A folder that was not finished has no such file, and is made anew.
+    complete = folder / "complete"
+    if complete.exists() and complete.read_text() == "\n".join(packages):
+        return python
+    try:
+        if not complete.exists():
+            make(version, folder)
+        add(python, packages, within)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as failure:
+        if not complete.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+        late = isinstance(failure, subprocess.TimeoutExpired)
+        raise Missing(f"torch {version} was not there after {within:.0f} s" if late else f"pip could not bring torch {version}") from None
+    complete.write_text("\n".join(packages))
+    return python
 
 
 def make(version, folder):
-    """Says first what it takes."""
+    """An environment without torch; says first what torch takes."""
     print(f"torch {version}: {DOWNLOAD_GB} GB to download, {DISK_GB} GB on disk in {folder}", file=sys.stderr, flush=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder.parent).free / 1e9
     if free < 2 * DISK_GB:
-        sys.exit(f"tests/torch: {free:.1f} GB are free there, and pip needs {2 * DISK_GB:.0f}; TRIB_TORCH_CACHE names another folder")
+        raise Missing(f"{free:.1f} GB are free for torch {version}, and pip needs {2 * DISK_GB:.0f}; TRIB_TORCH_CACHE names another folder")
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "10"]
-    subprocess.run([*pip, "--no-cache-dir", f"torch=={version}", *BESIDE], check=True)
 
 
 def installed(python, folder):
@@ -53,6 +67,7 @@ def installed(python, folder):
     return folder / "package"
 
 
-def add(python, packages):
-    """What else a program needs in an environment; quick if it is there."""
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "10", *packages], check=True)
+def add(python, packages, within=None):
+    """What a program needs in an environment; quick if it is there."""
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "5", "--no-cache-dir"]
+    subprocess.run([*pip, *packages], check=True, timeout=within)
