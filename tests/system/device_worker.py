@@ -29,7 +29,6 @@ def open_driver():
     cuda.standInSleep.argtypes = [P, c.c_uint]
     cuda.cuStreamBeginCapture_v2.argtypes, cuda.cuStreamEndCapture.argtypes = [P, c.c_int], [P, P]
     cuda.cuEventRecord.argtypes = [P, P]
-    native.lib.trib_wait_stream.argtypes = [P, P, c.c_int]
     context = P()
     ok(cuda.cuInit(0))
     ok(cuda.cuDevicePrimaryCtxRetain(c.byref(context), 0))
@@ -88,10 +87,6 @@ def post(group, call, *arguments):
     function = getattr(native.lib, f"trib_{call}_stream_nb")
     *others, stream = arguments
     given = [P(each.address) if isinstance(each, Array) else each for each in others]
-    kinds = {"allreduce": [SZ, c.c_int, c.c_int], "reduce": [SZ, c.c_int, c.c_int, c.c_uint32], "bcast": [SZ, c.c_uint32],
-             "reduce_scatter": [SZ, c.c_int, c.c_int], "allgather": [SZ]}  # fmt: skip
-    buffers = 1 if call == "bcast" else 2
-    function.argtypes = [P] * (1 + buffers) + kinds[call] + [P, P]
     native.check(function(group.handle, *given, stream, c.byref(request)))
     return native.Request(request, arguments)
 

@@ -1,8 +1,10 @@
-"""libtributary.so from Python: a thin ctypes layer over tributary.h, for the ranks of the system
-tests."""
+"""libtributary.so from Python, for the ranks of the system tests: thin, over the declarations of the
+package for Python."""
 
 import ctypes as c
+import importlib.util
 import os
+import pathlib
 
 import numpy as np
 
@@ -24,32 +26,26 @@ DTYPES = {  # name -> (code, numpy storage type)
 OPS = {
     "max": 0, "min": 1, "sum": 2, "prod": 3, "land": 4, "band": 5, "lor": 6, "bor": 7, "lxor": 8, "bxor": 9, "maxloc": 10, "minloc": 11,
 }
-IN_PLACE = c.c_void_p(-1)
 
 
-class Counters(c.Structure):
-    _fields_ = [("struct_size", c.c_size_t)] + [
-        (name, c.c_uint64)
-        for name in (
-            "operations_llt operations_sat datagrams_sent datagrams_received datagrams_rejected stream_bytes_sent "
-            "stream_bytes_received retransmissions probes groups_created groups_freed datagrams_repeated "
-            "epochs replayed operations_board"
-        ).split()
-    ]
+def declarations():
+    """The package's declarations, with the library that is tested. They are one file: the rest of the
+    package would be imported in vain, by thousands of ranks."""
+    os.environ["TRIBUTARY_LIBRARY"] = os.environ["TRIB_TEST_LIBRARY"]
+    file = pathlib.Path(__file__).resolve().parents[2] / "python/src/tributary/_native.py"
+    spec = importlib.util.spec_from_file_location("declarations", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-class Params(c.Structure):
-    _fields_ = [
-        ("struct_size", c.c_size_t),
-        ("rank", c.c_uint32),
-        ("size", c.c_uint32),
-        ("manager", c.c_char_p),
-        ("host", c.c_char_p),
-        ("oob", c.c_void_p),
-        ("timeout_ms", c.c_int),
-        ("progress", c.c_void_p),
-        ("progress_ctx", c.c_void_p),
-    ]
+declared = declarations()
+lib, IN_PLACE, Counters, Params = declared.lib, declared.IN_PLACE, declared.Counters, declared.Params
+# What the package makes of other calls.
+lib.trib_group_create.argtypes = [c.c_void_p, c.c_void_p, c.c_uint32, c.c_uint64, c.c_void_p]
+lib.trib_group_create_nb.argtypes = [*lib.trib_group_create.argtypes, c.c_void_p]
+lib.trib_allreduce.argtypes = [c.c_void_p, c.c_void_p, c.c_void_p, c.c_size_t, c.c_int, c.c_int]
+lib.trib_barrier.argtypes = [c.c_void_p]
 
 
 class Failed(Exception):
@@ -57,31 +53,6 @@ class Failed(Exception):
         super().__init__(f"{status}: {text}")
         self.status = status
         self.text = text
-
-
-lib = c.CDLL(os.environ["TRIB_TEST_LIBRARY"])
-lib.trib_last_error.restype = c.c_char_p
-lib.trib_strerror.restype = c.c_char_p
-P, SZ, U32, I = c.c_void_p, c.c_size_t, c.c_uint32, c.c_int
-lib.trib_group_create.argtypes = [P, P, U32, c.c_uint64, P]
-lib.trib_group_create_nb.argtypes = [P, P, U32, c.c_uint64, P, P]
-lib.trib_group_create_named_nb.argtypes = [P, P, U32, c.c_uint64, c.c_char_p, P, P]
-lib.trib_allreduce.argtypes = [P, P, P, SZ, I, I]
-lib.trib_allreduce_nb.argtypes = [P, P, P, SZ, I, I, P]
-lib.trib_reduce_nb.argtypes = [P, P, P, SZ, I, I, U32, P]
-lib.trib_bcast_nb.argtypes = [P, P, SZ, U32, P]
-lib.trib_barrier_nb.argtypes = [P, P]
-lib.trib_reduce_scatter_nb.argtypes = [P, P, P, SZ, I, I, P]
-lib.trib_allgather_nb.argtypes = [P, P, P, SZ, P]
-lib.trib_allreduce.argtypes = [P, P, P, SZ, I, I]
-lib.trib_barrier.argtypes = [P]
-lib.trib_test.argtypes = [P, P]
-lib.trib_wait.argtypes = [P, I]
-for name in ("trib_request_free", "trib_progress", "trib_group_free", "trib_finalize"):
-    getattr(lib, name).argtypes = [P]
-lib.trib_group_error.argtypes = [P, c.c_char_p, SZ]
-lib.trib_group_status.argtypes = [P]
-lib.trib_get_counters.argtypes = [P, P]
 
 
 def check(status):
@@ -104,11 +75,10 @@ class Context:
     def __init__(self, rank=None, size=None, timeout_ms=0, manager=None, host=None, progress=None):
         self.rank = int(os.environ["TRIB_RANK"]) if rank is None else rank
         self.size = int(os.environ["TRIB_SIZE"]) if size is None else size
-        self.callback = progress and c.CFUNCTYPE(None, c.c_void_p)(lambda _: progress())
+        self.callback = declared.PROGRESS(lambda _: progress()) if progress else declared.PROGRESS()
         params = Params(
             struct_size=c.sizeof(Params), rank=self.rank, size=self.size, timeout_ms=timeout_ms,
-            manager=manager and manager.encode(), host=host and host.encode(),
-            progress=c.cast(self.callback, c.c_void_p) if progress else None,
+            manager=manager and manager.encode(), host=host and host.encode(), progress=self.callback,
         )
         self.handle = c.c_void_p()
         check(lib.trib_init(c.byref(params), c.byref(self.handle)))
