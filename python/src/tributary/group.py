@@ -8,12 +8,15 @@ from tributary._native import IN_PLACE, lib
 from tributary.buffers import Vector, vector
 from tributary.datatypes import operator
 from tributary.errors import InvalidError, MismatchError, check, failure
-from tributary.request import SLICE_MS, Request
+from tributary.request import Request
 
 if TYPE_CHECKING:
     from tributary.context import Context
 
 V = TypeVar("V")
+
+#: How long an operation is waited for before it gets a request of its own.
+SOON_MS = 10
 
 
 class Group:
@@ -151,7 +154,7 @@ class Group:
         if handle:
             check(lib.trib_group_free(handle))
 
-    def _begin(self, call: Any, *arguments: Any) -> ctypes.c_void_p:
+    def _begin(self, call: Any, arguments: tuple[Any, ...]) -> ctypes.c_void_p:
         """The handle of an operation in flight, for a request."""
         handle = ctypes.c_void_p()
         status = call(self._handle or self._live(), *arguments, handle)
@@ -162,22 +165,22 @@ class Group:
         return handle
 
     def _post(self, call: Any, *arguments: Any, held: object, value: V) -> Request[V]:
-        return Request(self._context, self._begin(call, *arguments), held, value)
+        return Request(self._context, self._begin(call, arguments), held, value)
 
-    def _run(self, call: Any, *arguments: Any, held: object, timeout: float | None) -> None:
-        """Does an operation. Raises as a request's `wait` does; after a `TimeoutError` it goes on."""
-        handle = self._begin(call, *arguments)
+    def _at_once(self, call: Any, arguments: tuple[Any, ...], held: object) -> Request[None] | None:
+        """Does an operation, or begins one that is not over soon."""
+        handle = self._begin(call, arguments)
         # Most operations end here, and a request would cost more than they do.
         try:
-            status = lib.trib_wait(handle, SLICE_MS if timeout is None else min(int(timeout * 1000), SLICE_MS))
+            status = lib.trib_wait(handle, SOON_MS)
         except BaseException:
             # Interrupted: the context holds the vectors of a request that is dropped.
             Request(self._context, handle, held, None)
             raise
         if status:
-            Request(self._context, handle, held, None).wait(timeout)
-        else:
-            lib.trib_request_free(handle)
+            return Request(self._context, handle, held, None)
+        lib.trib_request_free(handle)
+        return None
 
     def _live(self) -> ctypes.c_void_p:
         if not self._handle:

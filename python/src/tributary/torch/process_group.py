@@ -25,35 +25,44 @@ from tributary.torch import jobs
 from tributary.torch.naming import NAME, NamedGroup
 from tributary.torch.others import GlooGroup
 from tributary.torch.staging import is_staged_by_library, joined, room, split, staged
-from tributary.torch.recorder import Record, note
+from tributary.torch.recorder import Record
 from tributary.torch.reduction import average, reduction
 from tributary.torch.streams import Arrival, current
-from tributary.torch.work import Completer, Over, Work, Works
+from tributary.torch.work import Completer, Work, Works
 
 Tensors = torch.Tensor | Sequence[torch.Tensor]
-#: The library's functions, by operation.
-_ON_HOST = {
-    "allreduce": lib.trib_allreduce_nb,
-    "reduce": lib.trib_reduce_nb,
-    "bcast": lib.trib_bcast_nb,
-    "reduce_scatter": lib.trib_reduce_scatter_nb,
-    "allgather": lib.trib_allgather_nb,
-    "barrier": lib.trib_barrier_nb,
-}
-_IN_STREAM = {
-    "allreduce": lib.trib_allreduce_stream_nb,
-    "reduce": lib.trib_reduce_stream_nb,
-    "bcast": lib.trib_bcast_stream_nb,
-    "reduce_scatter": lib.trib_reduce_scatter_stream_nb,
-    "allgather": lib.trib_allgather_stream_nb,
-}
+
+
+class Operation(NamedTuple):
+    """A collective of the tree."""
+
+    #: What torch calls it, and what `counters` does.
+    name: str
+    counter: str
+    #: The library's functions for memory of the host, and for that of a device.
+    on_host: Any
+    in_stream: Any
+
+
+def _operation(name: str, call: str) -> Operation:
+    """The operation that the library calls so."""
+    on_host, in_stream = getattr(lib, f"trib_{call}_nb"), getattr(lib, f"trib_{call}_stream_nb", None)
+    return Operation(name, f"tree.{name}", on_host, in_stream)
+
+
+_ALLREDUCE = _operation("allreduce", "allreduce")
+_REDUCE = _operation("reduce", "reduce")
+_REDUCE_SCATTER = _operation("reduce_scatter", "reduce_scatter")
+_BROADCAST = _operation("broadcast", "bcast")
+_ALL_GATHER = _operation("all_gather", "allgather")
+_BARRIER = _operation("barrier", "barrier")
+
 _REDUCTIONS = (dist.ReduceOp, dist.ReduceOp.RedOpType)
 
 
 class Call(NamedTuple):
     """What is asked for, besides what the library is told."""
 
-    name: str
     #: What the record shows, if it has a shape.
     tensor: torch.Tensor | None
     #: What is to be done with the result.
@@ -99,11 +108,9 @@ class ProcessGroupTributary(NamedGroup):
         buffer = staged(tensor)
         if how.factor is not None:
             buffer.detach().mul_(how.factor)
-        address = buffer.data_ptr()
-        count = buffer.numel() * how.dtype.values
+        arguments = (IN_PLACE, buffer.data_ptr(), buffer.numel() * how.dtype.values, how.dtype.code, how.code)
         finish = self._finisher(buffer, tensor, how.averages)
-        call = Call("allreduce", tensor, finish, [tensor], options, held=buffer)
-        return self._do(call, "allreduce", buffer, IN_PLACE, address, count, how.dtype.code, how.code)
+        return self._do(_ALLREDUCE, Call(tensor, finish, [tensor], options, buffer), buffer, arguments)
 
     def allreduce_coalesced(self, tensors: Sequence[torch.Tensor], opts: Any = None) -> Any:
         """Reduces each of the tensors in place on every member."""
@@ -121,11 +128,10 @@ class ProcessGroupTributary(NamedGroup):
         if how.factor is not None:
             # The tensor itself is multiplied only where the result comes over it.
             buffer = buffer.detach() * how.factor if buffer is tensor and not gets else buffer.detach().mul_(how.factor)
-        address, count = buffer.data_ptr(), buffer.numel() * how.dtype.values
-        addresses = (IN_PLACE, address) if gets else (address, None)
+        addresses = (IN_PLACE, buffer.data_ptr()) if gets else (buffer.data_ptr(), None)
+        arguments = (*addresses, buffer.numel() * how.dtype.values, how.dtype.code, how.code, root)
         finish = self._finisher(buffer, tensor, how.averages) if gets else None
-        call = Call("reduce", tensor, finish, [tensor], options, held=buffer)
-        return self._do(call, "reduce", buffer, *addresses, count, how.dtype.code, how.code, root)
+        return self._do(_REDUCE, Call(tensor, finish, [tensor], options, buffer), buffer, arguments)
 
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Sequence[torch.Tensor]], opts: Any = None) -> Any:
         """Reduces one tensor for each member; each gets its own one. They may differ in length."""
@@ -169,8 +175,8 @@ class ProcessGroupTributary(NamedGroup):
         gives = self._group.rank == root
         buffer = staged(tensor) if gives else room(tensor)
         finish = None if gives else self._finisher(buffer, tensor, False)
-        call = Call("broadcast", tensor, finish, [tensor], options, held=buffer)
-        return self._do(call, "bcast", buffer, buffer.data_ptr(), buffer.nbytes, root)
+        call = Call(tensor, finish, [tensor], options, buffer)
+        return self._do(_BROADCAST, call, buffer, (buffer.data_ptr(), buffer.nbytes, root))
 
     def allgather(self, outputs: Sequence[Sequence[torch.Tensor]], inputs: Tensors, opts: Any = None) -> Any:
         """Every member gets the tensors of all. They may differ in length: each output says how
@@ -211,8 +217,7 @@ class ProcessGroupTributary(NamedGroup):
 
     def barrier(self, opts: Any = None) -> Any:
         """Is done when every member has come."""
-        call = Call("barrier", None, None, [], _options(opts, c10d.BarrierOptions), held=None)
-        return self._do(call, "barrier", None)
+        return self._do(_BARRIER, Call(None, None, [], _options(opts, c10d.BarrierOptions), None), None, ())
 
     # What the tree has no operation for
 
@@ -323,40 +328,46 @@ class ProcessGroupTributary(NamedGroup):
 
     # Helpers
 
-    def _do(self, call: Call, operation: str, buffer: torch.Tensor | None, *arguments: Any) -> Any:
-        """Does what a program waits for at once; begins what it does not. Over memory of a device,
-        all is done in the order of the stream that is current there."""
-        device = buffer.device if buffer is not None and is_staged_by_library(buffer) else None
-        function = _ON_HOST[operation]
-        if device is not None:
-            function, arguments = _IN_STREAM[operation], (*arguments, current(device))
-        self.counts["tree." + call.name] += 1
-        record = note(self._name, call.name, call.tensor)
-        given = call.options.timeout.total_seconds()
-        seconds = given if given > 0 else self._seconds
+    def _do(self, operation: Operation, call: Call, buffer: torch.Tensor | None, arguments: tuple[Any, ...]) -> Any:
+        """Does what a program waits for at once, which has no work then; begins what it does not. Over
+        memory of a device, all is done in the order of the stream that is current there."""
+        self.counts[operation.counter] += 1
+        record = Record(self._name, operation.name, call.tensor)
+        device = None
+        if buffer is not None and is_staged_by_library(buffer):
+            device = buffer.device
+            arguments = (*arguments, current(device))
+        # Torch 2.6 does not say, and waits afterwards.
+        is_async = getattr(call.options, "asyncOp", True) or self._coalesced is not None
         try:
-            # Torch 2.6 does not say, and waits afterwards.
-            if getattr(call.options, "asyncOp", True) or self._coalesced is not None:
-                return self._begun(call, self._group._post(function, *arguments, held=call.held, value=None), seconds, record, device)
-            if device is not None:
+            if is_async or device is not None:
+                function = operation.on_host if device is None else operation.in_stream
                 request = self._group._post(function, *arguments, held=call.held, value=None)
-                Arrival(device).settle(request, seconds, call.finish, call.results)
+                if is_async:
+                    return self._begun(call, request, record, device)
+                Arrival(device).settle(request, self._limit(call.options), call.finish, call.results)
                 record.end()
-                return Over(call.results)
-            self._group._run(function, *arguments, held=call.held, timeout=seconds)
+                return None
+            late = self._group._at_once(operation.on_host, arguments, call.held)
+            if late is not None:
+                late.wait(self._limit(call.options))
         except Error as failure:
             record.fail(failure)
             raise dist.DistBackendError(str(failure)) from failure
         if call.finish is not None:
             call.finish()
         record.end()
-        return Over(call.results)
+        return None
 
-    def _begun(
-        self, call: Call, request: Request[Any], seconds: float, record: Record, device: torch.device | None
-    ) -> Work:
+    def _limit(self, options: Any) -> float:
+        """How many seconds an operation may take."""
+        seconds = options.timeout.total_seconds()
+        return seconds if seconds > 0 else self._seconds
+
+    def _begun(self, call: Call, request: Request[Any], record: Record, device: torch.device | None) -> Work:
         arrival = None if device is None else Arrival(device)
-        work = Work(request, call.finish, call.results, seconds, record, self._completer, arrival)
+        limit = self._limit(call.options)
+        work = Work(request, call.finish, call.results, limit, record, self._completer, arrival)
         while self._under_way and self._under_way[0].over:
             self._under_way.popleft()
         self._under_way.append(work)
@@ -385,17 +396,16 @@ class ProcessGroupTributary(NamedGroup):
         if how.factor is not None:
             flat.mul_(how.factor)
         count = buffer.numel() * how.dtype.values
-        addresses = (flat.data_ptr(), buffer.data_ptr())
+        arguments = (flat.data_ptr(), buffer.data_ptr(), count, how.dtype.code, how.code)
         part = buffer if buffer is output else buffer.view(-1)[: output.numel()].view(output.shape)
         finish = self._finisher(part, output, how.averages)
-        call = Call("reduce_scatter", output, finish, [output], options, held=(flat, buffer))
-        return self._do(call, "reduce_scatter", flat, *addresses, count, how.dtype.code, how.code)
+        return self._do(_REDUCE_SCATTER, Call(output, finish, [output], options, (flat, buffer)), flat, arguments)
 
     def _gathered(
         self, give: torch.Tensor, flat: torch.Tensor, finish: Callable[[], None] | None, results: list[torch.Tensor], options: Any
     ) -> Any:
-        call = Call("all_gather", give, finish, results, options, held=(give, flat))
-        return self._do(call, "allgather", give, give.data_ptr(), flat.data_ptr(), give.nbytes)
+        arguments = (give.data_ptr(), flat.data_ptr(), give.nbytes)
+        return self._do(_ALL_GATHER, Call(give, finish, results, options, (give, flat)), give, arguments)
 
     def _all(self, works: Iterable[Any]) -> Any:
         """One work of several, which are under way at once."""

@@ -14,16 +14,18 @@ LENGTH_ENV = "TRIB_TORCH_RECORD"
 
 
 class Record:
-    """One operation: what was asked for, when, and what became of it."""
+    """One operation: what was asked for, when, and what became of it. It is among the last ones from
+    its beginning."""
 
     __slots__ = ("begun", "call", "dtype", "ended", "failure", "group", "number", "shape")
 
-    def __init__(self, number: int, group: str, call: str, dtype: Any, shape: Any) -> None:
-        self.number, self.group, self.call = number, group, call
-        self.dtype, self.shape = dtype, shape
+    def __init__(self, group: str, call: str, tensor: Any) -> None:
+        self.number, self.group, self.call = next(_numbers), group, call
+        self.dtype, self.shape = (None, None) if tensor is None else (tensor.dtype, tensor.shape)
         self.begun = time.time()
         self.ended: float | None = None
         self.failure: BaseException | None = None
+        _records.append(self)
 
     def end(self) -> None:
         """It went well."""
@@ -51,14 +53,6 @@ class Record:
 
 _records: collections.deque[Record] = collections.deque(maxlen=int(os.environ.get(LENGTH_ENV, "512")))
 _numbers = itertools.count()
-
-
-def note(group: str, call: str, tensor: Any) -> Record:
-    """Begins the record of an operation, on a tensor if it has one."""
-    dtype, shape = (None, None) if tensor is None else (tensor.dtype, tensor.shape)
-    record = Record(next(_numbers), group, call, dtype, shape)
-    _records.append(record)
-    return record
 
 
 def dump(path: str | pathlib.Path | None = None) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from tributary.datatypes import DATATYPES, OPERATORS, DataType, operator
 from tributary.errors import UnsupportedError
 
 _Kind = dist.ReduceOp.RedOpType
+_SUM = _Kind.SUM
 
 #: The operators that the tree has under another name.
 NAMES = {
@@ -44,11 +45,10 @@ class Reduction(NamedTuple):
 
 def reduction(op: dist.ReduceOp, dtype: torch.dtype) -> Reduction:
     """How the tree does this. Raises `ValueError` where it cannot, with words."""
+    # Most are sums, and to ask an operator for its kind takes longer than to compare it.
+    if op == _SUM and (found := _SUMS.get(dtype)) is not None:
+        return found
     kind = op if isinstance(op, _Kind) else op.__getstate__()[0]
-    if kind == _Kind.SUM:
-        found = _SUMS.get(dtype)
-        if found is not None:
-            return found
     name = NAMES.get(kind)
     if name is None:
         raise ValueError(f"tributary has no operator {kind}")

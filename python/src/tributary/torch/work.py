@@ -143,43 +143,6 @@ class Work(dist.Work):
             self._future.set_exception(dist.DistBackendError(str(self._failure)))
 
 
-class Over(dist.Work):
-    """An operation that was over, and well, before its call returned."""
-
-    def __init__(self, results: list[torch.Tensor]) -> None:
-        super().__init__()
-        self._results = results
-
-    def wait(self, timeout: timedelta = NO_TIMEOUT) -> bool:
-        """Returns at once."""
-        return True
-
-    def synchronize(self) -> None:
-        """Returns at once."""
-
-    def is_completed(self) -> bool:
-        """It is."""
-        return True
-
-    def is_success(self) -> bool:
-        """It went well."""
-        return True
-
-    def exception(self) -> BaseException | None:
-        """Nothing went wrong."""
-        return None
-
-    def result(self) -> list[torch.Tensor]:
-        """The tensors that have the results."""
-        return self._results
-
-    def get_future(self) -> "torch.futures.Future[Any]":
-        """A future that is fulfilled."""
-        future: torch.futures.Future[Any] = torch.futures.Future()
-        future.set_result(self._results)
-        return future
-
-
 class Works(dist.Work):
     """Several works as one."""
 
