@@ -13,7 +13,7 @@ BENCH ?=
 APPS ?=
 # What `make test-apps-lab` runs: words of cells; without one it goes on with all of them.
 CELLS ?=
-# What `make test-torch` runs, all without a word: TORCH='collectives/4 faults', TORCH=--list.
+# What `make test-torch` runs: TORCH='collectives/4 faults', TORCH=all, TORCH=--list.
 TORCH ?=
 # How many rounds `make rounds` plays, and the seed of the first.
 ROUNDS ?= 100
@@ -80,7 +80,7 @@ test-apps-lab: build ## the same on eight hosts of a laboratory, in pairs with p
 	tests/apps/in_lab $(CELLS)
 
 test-torch: build ## the backend for PyTorch: collectives, training, failures; the first time torch is downloaded (TORCH=collectives/4)
-	@scripts/install-dependencies --torch
+	-@scripts/install-dependencies --torch
 	tests/torch/run $(TORCH)
 
 # The folder can be carried to a machine with a GPU, where its program `run` is the same.

@@ -174,4 +174,5 @@ def main():
     print(json.dumps({"counts": counts, "waits": waits, "out": out, "recorded": len(recorded)}))
 
 
-main()
+if __name__ == "__main__":
+    main()

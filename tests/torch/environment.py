@@ -42,7 +42,9 @@ def python_of(version, within=None):
         if not complete.exists():
             shutil.rmtree(folder, ignore_errors=True)
         late = isinstance(failure, subprocess.TimeoutExpired)
-        raise Missing(f"torch {version} was not there after {within:.0f} s" if late else f"pip could not bring torch {version}") from None
+        # python -m pip, or python -m venv
+        why = f"was not there after {within:.0f} s" if late else f"could not be brought here: {failure.cmd[2]} ended with {failure.returncode}"
+        raise Missing(f"torch {version} {why}") from None
     complete.write_text("\n".join(packages))
     return python
 

@@ -7,6 +7,7 @@ import pathlib
 import socket
 import subprocess
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "system")]
@@ -25,42 +26,54 @@ class Program:
     def __init__(self, python, package, fabric, ranks, worker, *words, env=None):
         self.ranks = ranks
         self.env = {
-            **os.environ, "PYTHONPATH": str(package), "TRIB_MANAGER": fabric.manager, "OMP_NUM_THREADS": "1",
+            **os.environ, "PYTHONPATH": str(package), "TRIB_MANAGER": fabric.manager, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(ranks), **(env or {}),
         }  # fmt: skip
-        self.command = [str(python), "-W", "ignore", str(HERE / worker), *map(str, words)]
-        self.processes = []
+        self.python = [str(python), "-W", "ignore"]
+        self.worker = [str(HERE / worker), *map(str, words)]
+        self.forker = self.folder = None
 
     def start(self):
-        """Starts each rank by itself: no launcher ends the others when one dies."""
-        for rank in range(self.ranks):
-            env = {**self.env, "RANK": str(rank), "LOCAL_RANK": str(rank)}
-            self.processes.append(subprocess.Popen(self.command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+        """Starts the ranks; none ends because another one has died."""
+        self.folder = tempfile.TemporaryDirectory(prefix="trib-torch-")
+        command = [*self.python, HERE / "forker.py", str(self.ranks), self.folder.name, *self.worker]
+        self.forker = subprocess.Popen(command, env=self.env)
         return self
 
     def told(self, limit, dead=()):
         """What each rank has told, by its number. Ranks in `dead` are to have died."""
-        told, wrong = {}, []
-        try:
-            for rank, process in enumerate(self.processes):
-                output, _ = process.communicate(timeout=limit * self.patience)
+        with self.folder:
+            try:
+                self.forker.wait(limit * self.patience)
+            except subprocess.TimeoutExpired:
+                left = [rank for rank in range(self.ranks) if self.code_of(rank) is None]
+                raise Failed(f"after {limit * self.patience:.0f} s these ranks run or hang: {left}") from None
+            finally:
+                # Its ranks end with it.
+                self.forker.kill()
+                self.forker.wait()
+            told, wrong = {}, []
+            for rank in range(self.ranks):
+                said = self.file_of(rank, "said")
+                lines = [line for line in said.splitlines() if line.startswith("{")]
                 if rank in dead:
                     continue
-                lines = [line for line in output.splitlines() if line.startswith("{")]
-                if process.returncode or not lines:
-                    wrong.append(f"rank {rank} ended with {process.returncode}:\n{output[-3000:]}")
+                if self.code_of(rank) or not lines:
+                    wrong.append(f"rank {rank} ended with {self.code_of(rank)}:\n{said[-3000:]}")
                 else:
                     told[rank] = json.loads(lines[-1])
-        except subprocess.TimeoutExpired:
-            raise Failed(f"rank {rank} runs or hangs after {limit * self.patience:.0f} s") from None
-        finally:
-            for process in self.processes:
-                if process.poll() is None:
-                    process.kill()
-                    process.wait()
         if wrong:
             raise Failed("\n".join(wrong[:2]))
         return told
+
+    def code_of(self, rank):
+        """What a rank has ended with; None if it has not."""
+        code = self.file_of(rank, "ended")
+        return int(code) if code else None
+
+    def file_of(self, rank, what):
+        file = pathlib.Path(self.folder.name) / f"{rank}.{what}"
+        return file.read_text() if file.exists() else ""
 
     def run(self, limit=300):
         """Starts all ranks and waits for what they tell."""
@@ -68,9 +81,7 @@ class Program:
 
     def torchrun(self, folder, limit, *options):
         """The same under torchrun: what each rank has left in the folder."""
-        python, *words = self.command
-        words = words[words.index(str(next(word for word in words if word.endswith(".py")))) :]
-        command = [python, "-W", "ignore", "-m", "torch.distributed.run", "--nproc-per-node", str(self.ranks), *options, *words]
+        command = [*self.python, "-m", "torch.distributed.run", "--nproc-per-node", str(self.ranks), *options, *self.worker]
         try:
             done = subprocess.run(
                 command, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=limit * self.patience

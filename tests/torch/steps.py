@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import json
 import pathlib
 import random
 import subprocess
@@ -28,7 +29,7 @@ class Place:
     def program(self, ranks, worker, *words, env=None):
         return Program(self.python, self.package, self.fabric, ranks, worker, *words, env=env)
 
-    def train(self, how, ranks=4, env=None, limit=300):
+    def train(self, how, ranks=4, env=None, limit=150):
         return self.program(ranks, "training_worker.py", how, self.folder, env=env).run(limit)
 
 
@@ -41,6 +42,8 @@ class Step:
     words: str
     torch: str = NEWEST
     fabric: typing.Callable = functools.partial(Fabric, shared_host=True)
+    #: Whether it has to be asked for: it takes long, or wants another torch.
+    asked: bool = False
 
 
 def need(holds, words):
@@ -49,7 +52,7 @@ def need(holds, words):
 
 
 def collectives(ranks, place):
-    told = place.program(ranks, "collectives_worker.py").run(500)
+    told = place.program(ranks, "collectives_worker.py").run(200)
     need(not any(each["failed"] for each in told.values()), told)
     counts = told[0]["counts"][0]
     need(counts["tree.allreduce"] > 1000 and not counts.get("gloo.allreduce"), f"all_reduce went through Gloo: {counts}")
@@ -74,7 +77,7 @@ def same_weights(place):
 
 
 def all_same(how, ranks, place):
-    told = place.train(how, ranks=ranks, limit=400)
+    told = place.train(how, ranks=ranks, limit=200)
     need(all(each["same"] for each in told.values()), told)
     return f"right on {ranks} ranks"
 
@@ -104,7 +107,7 @@ def node_killed(place):
         time.sleep(0.1)
     name = random.choice(leaves)
     send(place.fabric.processes()[name], 9)
-    told = program.told(300)
+    told = program.told(150)
     need(name not in place.fabric.processes(), f"{name} lives")
     need(all(each["hash"] == wanted for each in told.values()), f"other weights after {name} was killed: {told}, {wanted}")
     return f"{name} killed; weights {wanted[:12]} as without"
@@ -134,7 +137,7 @@ def late_rank(place):
 def restart(place):
     """torchrun begins anew after a rank was killed, and training goes on from the checkpoint."""
     program = place.program(4, "training_worker.py", "elastic", place.folder)
-    told = program.torchrun(place.folder, 300, "--max-restarts", "2")
+    told = program.torchrun(place.folder, 150, "--max-restarts", "2")
     need((place.folder / "killed").exists(), "no rank was killed")
     need(len(told) == 4 and all(each["first"] == 1 for each in told.values()), f"it did not go on from the checkpoint: {told}")
     need(len({each["hash"] for each in told.values()}) == 1, "weights differ between ranks")
@@ -143,22 +146,20 @@ def restart(place):
 
 
 def doctor(place):
-    program = place.program(1, "collectives_worker.py")
-    program.command = [str(place.python), "-m", "tributary.torch.doctor", "--json"]
-    told = program.run(60)[0]
-    need(told["well"] and len(told["findings"]) == 7, told)
-    program = place.program(1, "collectives_worker.py", env={"TRIB_MANAGER": ""})
-    program.command = [str(place.python), "-m", "tributary.torch.doctor"]
-    output = program.start().processes[0].communicate(timeout=60)[0]
-    need(program.processes[0].returncode == 1 and "trib fabric up --local" in output, output)
+    env = place.program(1, "collectives_worker.py").env
+    command = [place.python, "-m", "tributary.torch.doctor"]
+    ask = lambda env, *words: subprocess.run([*command, *words], env=env, capture_output=True, text=True, timeout=60 * Program.patience)  # noqa: E731
+    said = ask(env, "--json")
+    told = json.loads(said.stdout) if said.returncode == 0 else {}
+    need(told.get("well") and len(told["findings"]) == 7, f"{said.stdout}{said.stderr}")
+    said = ask({**env, "TRIB_MANAGER": ""})
+    need(said.returncode == 1 and "trib fabric up --local" in said.stdout, f"{said.stdout}{said.stderr}")
     return told["findings"][-1]["words"]
 
 
 def steps_of_collectives():
     for ranks in (2, 3, 4, 8):
         yield Step(f"collectives/{ranks}", functools.partial(collectives, ranks), f"every collective, type and operator on {ranks} ranks")
-    words = f"the same on 4 ranks with torch {OLDEST}"
-    yield Step("collectives/oldest", functools.partial(collectives, 4), words, OLDEST)
     words = "the same on 4 ranks that share no memory, through nodes"
     yield Step("collectives/nodes", functools.partial(collectives, 4), words, fabric=Fabric)
 
@@ -168,17 +169,27 @@ def steps_of_training():
         ("ddp", 0.85, "DDP, a convolutional net"),
         ("ddp_transformer", 0.6, "DDP, a transformer, static graph"),
         ("ddp_bf16", 0.85, "DDP with a hook that sends bf16"),
-        ("ddp_fp16", 0.85, "DDP with a hook that sends fp16"),
         ("ddp_no_sync", 0.7, "DDP, gradients of two batches to a step"),
         ("zero", 0.85, "ZeroRedundancyOptimizer"),
         ("fsdp", 0.6, "FSDP2 on a DeviceMesh, with a checkpoint"),
     ):
         yield Step(f"training/{how}", functools.partial(training, how, least), words)
+    words = "DDP with a hook that sends fp16"
+    yield Step("training/ddp_fp16", functools.partial(training, "ddp_fp16", 0.85), words, asked=True)
     words = "DDP under TORCH_DISTRIBUTED_DEBUG=DETAIL"
     yield Step("training/detail", lambda place: training("ddp", 0.85, place, {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}), words)
-    yield Step("training/oldest", functools.partial(training, "ddp", 0.85), f"DDP with torch {OLDEST}", OLDEST)
     yield Step("training/mesh", functools.partial(all_same, "mesh", 4), "a DeviceMesh of two dimensions")
-    yield Step("training/same", same_weights, "the same weights, run after run")
+    yield Step("training/same", same_weights, "the same weights, run after run, also with gradients as views", asked=True)
+
+
+def steps_with_the_oldest():
+    """Torch for them is another download of its size."""
+    for name, run, words in (
+        ("collectives", functools.partial(collectives, 4), "every collective, type and operator on 4 ranks"),
+        ("training", functools.partial(training, "ddp", 0.85), "DDP, a convolutional net"),
+        ("device", device, "tensors of a device that a stand-in for CUDA's driver makes, on 3 ranks"),
+    ):
+        yield Step(f"oldest/{name}", run, f"{words}, with torch {OLDEST}", OLDEST, asked=True)
 
 
 def with_backups():
@@ -187,13 +198,13 @@ def with_backups():
 
 STEPS = [
     *steps_of_collectives(),
-    Step("huge", functools.partial(all_same, "huge", 2), "tensors beyond 2 GiB, on 2 ranks"),
+    Step("huge", functools.partial(all_same, "huge", 2), "tensors beyond 2 GiB, on 2 ranks", asked=True),
     *steps_of_training(),
     Step("faults/node", node_killed, "a node is killed while DDP trains: the same weights", fabric=with_backups),
     Step("faults/rank", rank_killed, "a rank is killed: the others raise and name it"),
     Step("faults/late", late_rank, "a rank is late: a limit passes, and the operation goes on"),
     Step("faults/restart", restart, "a rank is killed under torchrun --max-restarts"),
-    Step("device/newest", device, "tensors of a device that a stand-in for CUDA's driver makes, on 3 ranks"),
-    Step("device/oldest", device, "the same with torch 2.6.0", torch=OLDEST),
+    Step("device", device, "tensors of a device that a stand-in for CUDA's driver makes, on 3 ranks"),
+    *steps_with_the_oldest(),
     Step("doctor", doctor, "python -m tributary.torch.doctor"),
 ]
