@@ -157,6 +157,13 @@ def doctor(place):
     return told["findings"][-1]["words"]
 
 
+def c10d(place):
+    told = place.program(1, "c10d_worker.py").run(200)[0]
+    need(not told["failed"], "\n".join(f"{name}:\n{words}" for name, words in told["failed"].items()))
+    need(len(told["passed"]) > 50, f"only {len(told['passed'])} have passed")
+    return f"{len(told['passed'])} passed; skipped {sum(map(len, told['skipped'].values()))}"
+
+
 def steps_of_collectives():
     for ranks in (2, 3, 4, 8):
         yield Step(f"collectives/{ranks}", functools.partial(collectives, ranks), f"every collective, type and operator on {ranks} ranks")
@@ -197,6 +204,7 @@ def with_backups():
 
 
 STEPS = [
+    Step("c10d", c10d, "torch's own tests of torch.distributed, as far as they go without GPUs"),
     *steps_of_collectives(),
     Step("huge", functools.partial(all_same, "huge", 2), "tensors beyond 2 GiB, on 2 ranks", asked=True),
     *steps_of_training(),
