@@ -58,7 +58,7 @@ class Program:
                 lines = [line for line in said.splitlines() if line.startswith("{")]
                 if rank in dead:
                     continue
-                if self.code_of(rank) or not lines:
+                if self.code_of(rank) != 0 or not lines:
                     wrong.append(f"rank {rank} ended with {self.code_of(rank)}:\n{said[-3000:]}")
                 else:
                     told[rank] = json.loads(lines[-1])
