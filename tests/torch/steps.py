@@ -14,6 +14,8 @@ from ranks import Failed, Program
 
 from harness import Fabric, send
 
+#: What nodes have reduced before one of them is killed: that is in the first epoch of the training.
+FOLDS_FIRST = 200
 STAND_IN = pathlib.Path(__file__).resolve().parents[1] / "cuda" / "stand_in.c"
 
 
@@ -101,20 +103,25 @@ def node_killed(place):
     wanted = place.train("ddp")[0]["hash"]
     program = place.program(4, "training_worker.py", "ddp_slowly", place.folder).start()
     leaves = [name for name in place.fabric.processes() if name.startswith("leaf")]
-    before = folds(place.fabric)
-    deadline = time.monotonic() + 120 * Program.patience
-    while folds(place.fabric) < before + 20 and time.monotonic() < deadline:
+    before = folded(place.fabric)
+    deadline = time.monotonic() + 60 * Program.patience
+    while folded(place.fabric) < before + FOLDS_FIRST and time.monotonic() < deadline:
         time.sleep(0.1)
+    need(program.forker.poll() is None, "the training was over before a node could be killed")
+    need(folded(place.fabric) >= before + FOLDS_FIRST, "no gradient came to a node in a minute")
     name = random.choice(leaves)
     send(place.fabric.processes()[name], 9)
     told = program.told(150)
     need(name not in place.fabric.processes(), f"{name} lives")
     need(all(each["hash"] == wanted for each in told.values()), f"other weights after {name} was killed: {told}, {wanted}")
+    epochs = {each["epochs"] for each in told.values()}
+    need(0 not in epochs, f"{name} was killed, and not every rank has noticed")
     return f"{name} killed; weights {wanted[:12]} as without"
 
 
-def folds(fabric):
-    return sum(counters.get("folds", 0) for counters in fabric.node_counters().values())
+def folded(fabric):
+    """Pieces that nodes have reduced."""
+    return sum(counters["fragments_folded"] + counters["segments_folded"] for counters in fabric.node_counters().values())
 
 
 def rank_killed(place):

@@ -52,7 +52,8 @@ def trained(model, optimizer, parameters, said=None, first=0, pause=0.0):
     told = {"accuracy": accuracy(model, test, wanted), "hash": hash_of(parameters()), **(said or {})}
     everyone = [None] * dist.get_world_size()
     dist.all_gather_object(everyone, told["hash"])
-    return {**told, "same": len(set(everyone)) == 1, "counts": tributary.torch.counters()}
+    epochs = tributary.torch.current().counters()["epochs"]
+    return {**told, "same": len(set(everyone)) == 1, "counts": tributary.torch.counters(), "epochs": epochs}
 
 
 def sgd(model):
