@@ -1,4 +1,4 @@
-"""libtributary.so from Python, for the ranks of the system tests: thin, over the declarations of the
+"""libtributary.so from Python for the ranks of the system tests: thin, over the declarations of the
 package for Python."""
 
 import ctypes as c

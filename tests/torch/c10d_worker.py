@@ -52,7 +52,7 @@ def name_of(test):
 
 
 def gpus_for(name):
-    """How many GPUs a test wants; its ranks would look for them only when they have joined a job."""
+    """How many GPUs a test wants; its ranks would only look for them when they have joined a job."""
     return getattr(getattr(Tributary, name), "_min_gpus_required", 0)
 
 

@@ -329,8 +329,8 @@ class ProcessGroupTributary(NamedGroup):
     # Helpers
 
     def _do(self, operation: Operation, call: Call, buffer: torch.Tensor | None, arguments: tuple[Any, ...]) -> Any:
-        """Does what a program waits for at once, which has no work then; begins what it does not. Over
-        memory of a device, all is done in the order of the stream that is current there."""
+        """Does what a program waits for at once, which then has no work; begins what it does not.
+        Over memory of a device, all is done in the order of the stream that is current there."""
         self.counts[operation.counter] += 1
         record = Record(self._name, operation.name, call.tensor)
         device = None
