@@ -25,13 +25,17 @@ MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v
 # library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo test test-long conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch test-gpu bench-torch wheel bench build lint install strip-installed deb package-test dependencies
+.PHONY: help demo demo-torch test test-long conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch test-gpu bench-torch wheel bench build lint install strip-installed deb package-test dependencies
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 25
 
 demo: ## train a network under MPI, with and without Tributary, and show what the tree did
 	@scripts/demo
+
+demo-torch: build ## train with PyTorch's DDP, by Gloo and through the tree, and show what the tree did; torch is downloaded once
+	-@scripts/install-dependencies --torch
+	@scripts/demo-torch
 
 test: ## everything that decides whether a change is good: style, unit tests, system tests
 	@scripts/test

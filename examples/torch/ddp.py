@@ -6,6 +6,7 @@
 """
 
 import argparse
+import hashlib
 
 import torch
 import torch.distributed as dist
@@ -36,8 +37,11 @@ def main():
         if rank == 0 and step % 50 == 0:
             print(f"step {step:4}  loss {loss.item():.4f}")
 
-    if rank == 0 and options.backend == tributary.torch.NAME:
-        print(tributary.torch.counters())
+    if rank == 0:
+        weights = torch.cat([weight.detach().flatten() for weight in model.parameters()])
+        print("weights", hashlib.sha256(weights.numpy().tobytes()).hexdigest()[:16])
+        if options.backend == tributary.torch.NAME:
+            print(tributary.torch.counters())
     dist.destroy_process_group()
 
 
