@@ -755,7 +755,7 @@ FAULTS = [
     ),
     Fault(
         "groups that go count against the quota",
-        [Edit(CREATION, "self.over_quota(charge, |charge| self.going(charge))", "self.over_quota(charge, |_| 0)")],
+        [Edit(CREATION, "self.over_quota(charge, bytes, &self.going())", "self.over_quota(charge, bytes, &Census::default())")],
     ),
     Fault(
         "a creation takes room in the quota before that is free",
@@ -962,11 +962,31 @@ FAULTS = [
     # The quota.
     Fault(
         "quota asked at the first join",
-        [Edit(CREATION, "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse((key, bit), (fault, join.heard), out);\n            }\n", "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse((key, bit), (fault, join.heard), out);\n            }\n            let early = self.pending.get(key).and_then(|pending| self.over_quota(pending.charge(), |_| 0)).filter(|_| !join.standing.exists);\n            let early = early.map(|reason| self.identity.about(reason, key.members.nth(0).unwrap_or(Rank(0))));\n            if let Some(pending) = self.pending.get_mut(key) {\n                pending.fault = pending.fault.or(early);\n            }\n")],
+        [Edit(CREATION, "            self.open_pending(pending);\n        }\n        let Some", "            self.open_pending(pending);\n            let early = self.pending.get(key).and_then(|pending| self.over_quota(pending.charge(), 0, &Census::default())).filter(|_| !join.standing.exists);\n            let early = early.map(|reason| self.identity.about(reason, key.members.nth(0).unwrap_or(Rank(0))));\n            if let Some(pending) = self.pending.get_mut(key) {\n                pending.fault = pending.fault.or(early);\n            }\n        }\n        let Some")],
     ),
     Fault(
         "a verdict gives no room in the quota back",
-        [Edit(CREATION, "        *self.reserved.of(pending.charge()) -= usize::from(pending.reserves);\n", "")],
+        [Edit(CREATION, "            self.reserved.take_off(pending.charge(), pending.footprint());\n", "")],
+    ),
+    Fault(
+        "groups have all the memory that they like",
+        [Edit(CREATION, "            return Some(Reason::GroupMemory);\n", "")],
+        tests="membership::",
+    ),
+    Fault(
+        "a group that is gone keeps its memory",
+        [Edit("node/info.rs", "        *self.of(charge) -= 1;\n        self.bytes -= bytes;\n", "        *self.of(charge) -= 1;\n        let _ = bytes;\n")],
+        tests="membership::",
+    ),
+    Fault(
+        "creations have all the memory that they like",
+        [Edit(CREATION, " || bytes > self.identity.config.limits.creations()", "")],
+        tests="membership::",
+    ),
+    Fault(
+        "a creation that is over keeps its memory",
+        [Edit(CREATION, "        self.creations -= pending.footprint();\n", "")],
+        tests="membership::",
     ),
     Fault(
         "the quota is not asked",
@@ -1000,7 +1020,7 @@ FAULTS = [
     ),
     Fault(
         "companions take no slots",
-        [Edit(CREATION, "let folding = groups + self.charged(other) - less(other);", "let folding = groups + 0 * less(other);")],
+        [Edit(CREATION, "let folding = groups + self.charged(other) - less.count(other);", "let folding = groups + 0 * less.count(other);")],
         tests="companion",
     ),
     Fault(
