@@ -1160,10 +1160,4 @@ FAULTS = [
         tests="boards::tests",
         package="trib-client",
     ),
-    Fault(
-        "who may share no memory is sent a board",
-        [Edit(BOARDS_FOUNDING, "        (record.bell.0 != [0; 16]).then_some(record)\n", "        Some(record)\n")],
-        tests="boards::tests",
-        package="trib-client",
-    ),
 ]

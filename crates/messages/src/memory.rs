@@ -31,22 +31,27 @@ impl Reservation {
     }
 
     /// Bytes of all these buffers, of the slots' records, and of the control memory: that of groups
-    /// and creations, and what may wait for each child and the parent.
+    /// and creations, and twice as much for what waits for the node's neighbours.
     pub fn bytes(&self, limits: &Limits) -> u64 {
         let datagrams = self.datagrams.saturating_mul(u64::from(limits.payload));
         let segments = self.segments.saturating_mul(u64::from(limits.segment));
         let record = self.children.saturating_mul(RECORD_BYTES_PER_CHILD).saturating_add(RECORD_BYTES);
         let records = u64::from(limits.osts).saturating_mul(record);
-        let links = self.children.saturating_add(1).saturating_mul(limits.link_memory());
-        let control = u64::from(limits.control_memory).saturating_add(links);
+        let control = u64::from(limits.control_memory).saturating_add(limits.waiting_memory());
         datagrams.saturating_add(segments).saturating_add(records).saturating_add(control)
     }
 }
 
 impl Limits {
-    /// The bytes of control frames that may wait for one neighbour of a node.
+    /// The bytes of control frames that may wait for one neighbour of a node. When a rank dies, a
+    /// frame about each of its groups waits for each of the others at once.
     pub fn link_memory(&self) -> u64 {
-        u64::from(self.control_memory) / 16
+        u64::from(self.control_memory) / 2
+    }
+
+    /// The same for all of its neighbours together.
+    pub fn waiting_memory(&self) -> u64 {
+        2 * u64::from(self.control_memory)
     }
 }
 
@@ -87,7 +92,7 @@ mod tests {
         let reservation = Reservation::of(&LIMITS, 8);
         let segments = 4 * (8 * 16 + 64) + 8 + 15;
         assert_eq!(reservation, Reservation { children: 8, datagrams: 100 * 10 + 15, segments });
-        let (records, control) = (100 * (768 + 8 * 64), (1 << 20) + 9 * (1 << 16));
+        let (records, control) = (100 * (768 + 8 * 64), 3 << 20);
         assert_eq!(reservation.bytes(&LIMITS), 1015 * 1000 + 791 * 65_536 + records + control);
     }
 

@@ -388,7 +388,7 @@ pub const QUOTA: [QuotaRow; 23] = [
         .costs("streams x 2 x segment")
         .means("segments between fold and delivered result, per group"),
     row(QuotaField::ControlMemory, "control_memory", "bytes", [64 << 10, MANY, 1], [16 << 20, 1 << 30])
-        .costs("1 + (n + 1) / 16 of it")
+        .costs("3")
         .means("bytes that a node keeps of groups, of creations that are not complete, and of control frames that wait to be sent; a group takes about 1 KiB, and 12 bytes for each run of ranks in its list of members"),
     row(QuotaField::StreamThreshold, "stream_threshold", "bytes", [0, u64::MAX, 1], [16 << 10, u64::MAX])
         .means("operations with more bytes than this are streamed"),

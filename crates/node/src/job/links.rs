@@ -36,8 +36,11 @@ pub(crate) struct Links {
     doomed: u128,
     /// The links from which nothing more is read until their far ends have read, one bit each.
     held: u128,
-    /// The bytes of control frames for a far end above which nothing more is read from it.
+    /// The bytes of control frames for a far end above which nothing more is read from it, and
+    /// above which it is asked whether those for all are too many.
     hold: usize,
+    /// The bytes of control frames that may wait for all far ends together.
+    waiting_max: usize,
 }
 
 /// One link before, while and after it is open.
@@ -102,12 +105,16 @@ pub(crate) struct Traffic {
 }
 
 impl Links {
-    /// Links to children, and perhaps to a parent, with the keys of these edges. For each far end
-    /// control frames may wait that take `control_max` bytes.
-    pub(crate) fn new(children: impl Iterator<Item = EdgeKeys>, parent: Option<EdgeKeys>, control_max: usize) -> Links {
+    /// Links to children, and perhaps to a parent, with the keys of these edges. Control frames may
+    /// wait that take `link_max` bytes for each far end, and `waiting_max` for all.
+    pub(crate) fn new(
+        children: impl Iterator<Item = EdgeKeys>,
+        parent: Option<EdgeKeys>,
+        (link_max, waiting_max): (usize, usize),
+    ) -> Links {
         let link = |from, to, datagram_key| LinkIo {
             state: State::Expected,
-            writer: StreamWriter::new(to, control_max),
+            writer: StreamWriter::new(to, link_max),
             stream_key: from,
             datagram_key,
             datagrams: None,
@@ -119,7 +126,7 @@ impl Links {
         let mut all: Vec<_> = children.map(|keys| Some(link(keys.up, keys.down, Some(keys.up)))).collect();
         all.resize_with(PARENT + 1, || None);
         all[PARENT] = parent.map(|keys| link(keys.down, keys.up, None));
-        Links { all, dirty: 0, turn: 0, doomed: 0, held: 0, hold: control_max / 2 }
+        Links { all, dirty: 0, turn: 0, doomed: 0, held: 0, hold: link_max / 16, waiting_max }
     }
 
     fn get(&mut self, link: LinkNumber) -> Option<&mut LinkIo> {
@@ -248,6 +255,18 @@ impl Links {
         if let Some(LinkIo { state: State::Open(slot), .. }) = self.get(link) {
             *slot = Some(connection);
         }
+    }
+
+    /// If more control frames wait than may for all far ends, the link for which most do. This is
+    /// asked when one was queued for `link`.
+    pub(crate) fn most_behind(&self, link: LinkNumber) -> Option<LinkNumber> {
+        let waiting = |io: &Option<LinkIo>| io.as_ref().map_or(0, |io| io.writer.control_bytes());
+        if self.all.get(link).is_none_or(|io| waiting(io) <= self.hold) {
+            return None;
+        }
+        let all: usize = self.all.iter().map(waiting).sum();
+        let most = || (0..self.all.len()).max_by_key(|link| waiting(&self.all[*link]));
+        (all > self.waiting_max).then(most).flatten()
     }
 
     /// Whether nothing more is to be read from a child now, because it does not read what answers
@@ -392,5 +411,51 @@ impl Links {
     /// The key of datagrams from the far end of a link, once it is known.
     pub(crate) fn datagram_key(&self, link: LinkNumber) -> Option<&FrameKey> {
         self.all.get(link)?.as_ref()?.datagram_key.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trib_keys::HelloKey;
+    use trib_wire::{Epoch, Header, JobId, Kind, NodeId};
+
+    use super::*;
+
+    fn links(children: usize, link_max: usize, waiting_max: usize) -> Links {
+        let key = FrameKey([5; 16]);
+        let keys = || EdgeKeys { up: key, down: key, hello: HelloKey([6; 32]) };
+        Links::new((0..children).map(|_| keys()), Some(keys()), (link_max, waiting_max))
+    }
+
+    /// Queues a control frame with so many bytes of body. Whether there was room for it.
+    fn say(links: &mut Links, link: LinkNumber, bytes: usize) -> bool {
+        let header = Header::new(Kind::Refused, JobId(1), Epoch(1), NodeId(0), ChildIndex(link as u16));
+        links.queue(link).unwrap().push_control(&header, &vec![0; bytes]).is_ok()
+    }
+
+    #[test]
+    fn a_child_that_does_not_read_is_not_read_from_and_a_parent_always_is() {
+        let mut links = links(2, 16 << 10, 1 << 20);
+        for link in [0, PARENT] {
+            assert!(say(&mut links, link, 4 << 10));
+            links.hold(link);
+        }
+        assert!(links.is_held(0) && !links.is_held(1) && !links.is_held(PARENT));
+        assert_eq!(links.next_unheld(), None);
+        links.queue(0).unwrap().clear();
+        assert_eq!((links.next_unheld(), links.next_unheld()), (Some(0), None));
+    }
+
+    #[test]
+    fn when_too_much_waits_for_all_it_is_the_one_for_which_most_waits_that_is_named() {
+        let mut links = links(4, 16 << 10, 40 << 10);
+        for (link, bytes) in [(0, 9 << 10), (1, 14 << 10), (2, 9 << 10)] {
+            assert!(say(&mut links, link, bytes));
+            assert_eq!(links.most_behind(link), None);
+        }
+        assert!(say(&mut links, 3, 100));
+        assert_eq!(links.most_behind(3), None, "nothing much waits for this one");
+        assert!(say(&mut links, 3, 9 << 10));
+        assert_eq!(links.most_behind(3), Some(1));
     }
 }

@@ -120,7 +120,8 @@ impl Job {
         let latencies = Latencies::default();
         // An older manager gives no name.
         let name = if grant.name.is_empty() { grant.node.to_string() } else { grant.name.clone() };
-        let links = Links::new(children, above, grant.limits.link_memory() as usize);
+        let links =
+            Links::new(children, above, (grant.limits.link_memory() as usize, grant.limits.waiting_memory() as usize));
         Job {
             core: NodeCore::new(NodeConfig { epoch, moves: epoch.0 - grant.epoch.0, ..NodeConfig::from(grant) }),
             io: JobIo {

@@ -106,7 +106,8 @@ impl Output<'_> {
                 }
                 Payload::None | Payload::Body(_) => queue.push_control(header, &body).is_err(),
             };
-            if full {
+            let behind = if full { Some(link) } else { links.most_behind(link) };
+            if let Some(link) = behind {
                 tracing::warn!(job = header.job.0, node = %name, lane, link, "far end does not read, link closed");
                 self.tally.link_overruns += 1;
                 links.doom(link);

@@ -24,7 +24,7 @@ fn a_job_that_asks_nothing_gets_the_defaults() {
         groups: 16_384,
         window: 16,
         // A GiB has room for this many at the four children.
-        osts: 112_284,
+        osts: 109_217,
         payload: 1368,
         streams: 4,
         segment: 49_152,
