@@ -250,6 +250,13 @@ pub const METRICS: &[Metric] = &[
         ],
     ),
     counted(
+        "tributary_node_datagram_queues_apart_total",
+        Type::Counter,
+        &[],
+        "Far ends that sent more datagrams than their share, and got a queue of their own for a while",
+        &[("datagram_queues_apart", "")],
+    ),
+    counted(
         "tributary_node_rejected_frames_total",
         Type::Counter,
         &["reason"],
