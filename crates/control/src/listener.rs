@@ -84,7 +84,12 @@ impl Pending {
         let name = self.address.to_string();
         let secure = Secure::new(self.stream, Connection::Server(tls), name.clone(), Room::of(&self.unfinished))?;
         match handshake::welcome(&secure, &name, hello, limit) {
-            Ok(theirs) => Ok(Channel::established(secure, theirs, self.address)),
+            Ok(theirs) => {
+                if theirs.role != Role::User {
+                    secure.trust();
+                }
+                Ok(Channel::established(secure, theirs, self.address))
+            }
             Err(error) => {
                 secure.linger(Limit::after(LAST_WORD));
                 Err(error)

@@ -91,7 +91,7 @@ impl Secure {
         loop {
             match frame::take(&mut inbox.plain) {
                 Ok(Some(json)) => {
-                    inbox.began = None;
+                    inbox.began = (!inbox.plain.is_empty()).then(Instant::now);
                     return Ok(json);
                 }
                 Ok(None) if inbox.closed => return Err(self.closed()),
@@ -130,6 +130,11 @@ impl Secure {
             Ok(bytes) => bytes == 0,
             Err(cause) => !matches!(cause.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted),
         }
+    }
+
+    /// The other side is no user: what it says needs no part of what users share.
+    pub(crate) fn trust(&self) {
+        lock(&self.inbox).room = Room::default();
     }
 
     /// The socket.

@@ -1,5 +1,5 @@
-//! The memory of long messages, over all connections of a listener: those that are not whole yet,
-//! and those that their receiver still works on.
+//! The memory of long messages, over all connections of a listener but those of nodes: messages
+//! that are not whole yet, and those that their receiver still works on.
 //!
 //! A message may be long, because a job may have a million ranks; so a few connections could take
 //! all memory with messages that they never end. Short ones need no room, so that what most
