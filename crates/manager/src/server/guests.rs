@@ -40,8 +40,8 @@ pub(super) struct Entered<C> {
     pub(super) number: u64,
     /// To be set while the connection holds a job or waits for an answer.
     pub(super) engaged: Arc<AtomicBool>,
-    /// The connection that gives way, to be closed.
-    pub(super) instead_of: Option<Arc<C>>,
+    /// The connections that give way, to be closed.
+    pub(super) instead_of: Vec<Arc<C>>,
 }
 
 impl<C> Default for Guests<C> {
@@ -54,17 +54,12 @@ impl<C> Guests<C> {
     /// Lets a connection in. `None` if it cannot be.
     pub(super) fn enter(&mut self, peer: &Peer, channel: &Arc<C>) -> Option<Entered<C>> {
         let address = peer.address.ip();
-        let mut instead_of = None;
+        let mut instead_of = Vec::new();
         if peer.role == Role::User {
-            let full = [
-                self.full(self.limits.of_address, |guest| guest.address == address),
-                self.full(self.limits.of_tenant, |guest| guest.tenant == peer.tenant),
-                self.full(self.limits.users, |_| true),
-            ];
-            // Who gives way for the narrowest of these does so for all.
-            if let Some(oldest) = full.into_iter().flatten().next() {
-                instead_of = self.all.remove(&oldest?).map(|guest| guest.channel);
-            }
+            let Limits { of_address, of_tenant, users, .. } = self.limits;
+            instead_of.extend(self.make_room(of_address, |guest| guest.address == address)?);
+            instead_of.extend(self.make_room(of_tenant, |guest| guest.tenant == peer.tenant)?);
+            instead_of.extend(self.make_room(users, |_| true)?);
         } else if self.all.len() >= self.limits.all {
             return None;
         }
@@ -78,18 +73,21 @@ impl<C> Guests<C> {
             channel: Arc::downgrade(channel),
         };
         self.all.insert(self.last, guest);
-        Some(Entered { number: self.last, engaged, instead_of: instead_of.and_then(|channel| channel.upgrade()) })
+        Some(Entered { number: self.last, engaged, instead_of })
     }
 
-    /// If users of a kind have as many connections as they may, the oldest that can give way, if
-    /// one can.
-    fn full(&self, most: usize, is_of_kind: impl Fn(&Guest<C>) -> bool) -> Option<Option<u64>> {
+    /// If users of a kind have as many connections as they may, takes off the oldest that can give
+    /// way. `None` if there is none.
+    fn make_room(&mut self, most: usize, is_of_kind: impl Fn(&Guest<C>) -> bool) -> Option<Option<Arc<C>>> {
         if self.all.len() < most {
-            return None;
+            return Some(None);
         }
         let users = || self.all.iter().filter(|(_, guest)| guest.role == Role::User && is_of_kind(guest));
-        let idle = || users().find(|(_, guest)| !guest.engaged.load(Ordering::Relaxed)).map(|(number, _)| *number);
-        (users().count() >= most).then(idle)
+        if users().count() < most {
+            return Some(None);
+        }
+        let idle = users().find(|(_, guest)| !guest.engaged.load(Ordering::Relaxed)).map(|(number, _)| *number)?;
+        Some(self.all.remove(&idle).and_then(|guest| guest.channel.upgrade()))
     }
 
     /// The connection has ended.
@@ -140,7 +138,7 @@ mod tests {
             channels[..3].iter().map(|channel| guests.enter(&user, channel).unwrap()).collect();
         entered[0].engaged.store(true, Ordering::Relaxed);
         let fourth = guests.enter(&user, &channels[3]).unwrap();
-        assert_eq!(fourth.instead_of.as_deref(), Some(&1), "the oldest one holds a job");
+        assert_eq!(fourth.instead_of, [channels[1].clone()], "the oldest one holds a job");
         assert_eq!(guests.len(), 3);
     }
 
@@ -157,6 +155,18 @@ mod tests {
         other.engaged.store(true, Ordering::Relaxed);
         assert!(guests.enter(&peer(Role::User, Some("a"), 3), &channel).is_none(), "the tenant has its part");
         assert!(guests.enter(&peer(Role::User, Some("b"), 3), &channel).is_some());
+    }
+
+    #[test]
+    fn who_gives_way_for_an_address_does_not_make_room_for_another_tenant() {
+        let (mut guests, channel) = (guests(), Arc::new(0));
+        let mut enter = |tenant, address| guests.enter(&peer(Role::User, Some(tenant), address), &channel);
+        let first = [("b", 1), ("b", 1), ("a", 1), ("a", 2), ("a", 2), ("a", 3)];
+        assert!(first.into_iter().all(|(tenant, address)| enter(tenant, address).unwrap().instead_of.is_empty()));
+        // The address has three, and the tenant four: one of each gives way.
+        assert_eq!(enter("a", 1).unwrap().instead_of.len(), 2);
+        let of_a = guests.all.values().filter(|guest| guest.tenant.as_deref() == Some("a")).count();
+        assert_eq!(of_a, 4);
     }
 
     #[test]

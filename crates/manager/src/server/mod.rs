@@ -159,9 +159,7 @@ impl Shared {
         }
         let Entered { number, engaged, instead_of } = connections.established.enter(channel.peer(), channel)?;
         connections.last_came_ms = unix_ms();
-        if let Some(stranger) = instead_of {
-            stranger.close();
-        }
+        instead_of.iter().for_each(|idle| idle.close());
         Some((Established { shared: self, number }, engaged))
     }
 
