@@ -235,8 +235,10 @@ impl Worker {
             streams_rest = self.unfinished.is_empty();
             // Those whose turn ended before go first: of what their job may read now, others would
             // leave them nothing.
-            for (slot, link) in self.unfinished.take() {
-                self.on_readable(slot, link, false);
+            for _ in 0..self.unfinished.len() {
+                if let Some((slot, link)) = self.unfinished.next() {
+                    self.on_readable(slot, link, false);
+                }
             }
             for event in events.iter().filter(|event| event.token().0 >= LINKS) {
                 streams_rest = false;

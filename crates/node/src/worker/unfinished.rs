@@ -1,17 +1,19 @@
 //! The links with more to read than one turn allowed.
 
+use std::collections::VecDeque;
+
 use super::hosted::Slot;
 use crate::job::LinkNumber;
 
 /// These links, each once, in the order in which their turns ended.
 #[derive(Default)]
-pub(super) struct Unfinished(Vec<(Slot, LinkNumber)>);
+pub(super) struct Unfinished(VecDeque<(Slot, LinkNumber)>);
 
 impl Unfinished {
     /// The link is read again in the next round, also if no event comes for it.
     pub(super) fn add(&mut self, slot: Slot, link: LinkNumber) {
         if !self.0.contains(&(slot, link)) {
-            self.0.push((slot, link));
+            self.0.push_back((slot, link));
         }
     }
 
@@ -20,8 +22,13 @@ impl Unfinished {
         self.0.is_empty()
     }
 
-    /// Takes all of them out, for a round.
-    pub(super) fn take(&mut self) -> Vec<(Slot, LinkNumber)> {
-        std::mem::take(&mut self.0)
+    /// How many there are. A round takes so many.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Takes out the one whose turn ended first.
+    pub(super) fn next(&mut self) -> Option<(Slot, LinkNumber)> {
+        self.0.pop_front()
     }
 }
