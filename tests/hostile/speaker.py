@@ -102,6 +102,17 @@ def join_body(tag, ranks):
     return bytes(48) + key_body(tag, ranks) + standing + struct.pack("<I", 0) + struct.pack("<H", 0)
 
 
+def exactly(stream, length):
+    """The next bytes that come, as many as are wanted."""
+    got = b""
+    while len(got) < length:
+        more = stream.recv(length - len(got))
+        if not more:
+            raise ConnectionError("the other side has closed the connection")
+        got += more
+    return got
+
+
 class Manager:
     """The authenticated channel (11): messages of JSON, each behind its length."""
 
@@ -121,8 +132,8 @@ class Manager:
         self.socket.sendall(struct.pack("<I", len(text)) + text)
 
     def hear(self):
-        (length,) = struct.unpack("<I", self._exactly(4))
-        return json.loads(self._exactly(length))
+        (length,) = struct.unpack("<I", exactly(self.socket, 4))
+        return json.loads(exactly(self.socket, length))
 
     def ask(self, message):
         self.say(message)
@@ -130,15 +141,6 @@ class Manager:
 
     def close(self):
         self.socket.close()
-
-    def _exactly(self, length):
-        got = b""
-        while len(got) < length:
-            more = self.socket.recv(length - len(got))
-            if not more:
-                raise ConnectionError("the manager has closed the connection")
-            got += more
-        return got
 
 
 class Tenant:
@@ -185,7 +187,7 @@ class Rank:
                            self.child, self.datagrams.getsockname()[1], 0)
         hello = head + os.urandom(16)
         self.stream.sendall(hello)
-        challenge = self.exactly(32)
+        challenge = exactly(self.stream, 32)
         status, = struct.unpack_from("<H", challenge, 6)
         if status != 0:
             raise ConnectionError(f"challenge: status {status}")
@@ -193,7 +195,7 @@ class Rank:
         self.node_address = (host, port)
         proof = struct.pack("<IBBH", HELLO_MAGIC, VERSION, 3, 0)
         self.stream.sendall(proof + hmac.new(key, b"child" + hello + challenge, hashlib.sha256).digest())
-        welcome = self.exactly(56)
+        welcome = exactly(self.stream, 56)
         status, = struct.unpack_from("<H", welcome, 6)
         if status != 0:
             raise ConnectionError(f"welcome: status {status}")
@@ -213,22 +215,13 @@ class Rank:
     def send(self, kind, body=b"", **fields):
         self.stream.sendall(self.frame(kind, body, **fields))
 
-    def exactly(self, length):
-        got = b""
-        while len(got) < length:
-            more = self.stream.recv(length - len(got))
-            if not more:
-                raise ConnectionError("the node has closed the connection")
-            got += more
-        return got
-
     def hear(self):
         """The next frame that comes by stream: (kind, seq, body); heartbeats too."""
-        head = self.exactly(HEADER_LEN)
+        head = exactly(self.stream, HEADER_LEN)
         kind, = struct.unpack_from("<B", head, 3)
         seq, = struct.unpack_from("<Q", head, 56)
         length, = struct.unpack_from("<I", head, 80)
-        return kind, seq, self.exactly(length)
+        return kind, seq, exactly(self.stream, length)
 
     def close(self):
         self.stream.close()

@@ -12,7 +12,7 @@ import attacks  # noqa: E402
 from harness import Fabric  # noqa: E402
 
 
-class Nodes(unittest.TestCase):
+class Attacked(unittest.TestCase):
     def attacked(self, attack, **options):
         """The figures of an attack, after which every daemon lives and other jobs run."""
         with Fabric() as fabric:
@@ -24,6 +24,8 @@ class Nodes(unittest.TestCase):
         print(", ".join(f"{key} {value}" for key, value in figures.items()))
         return figures
 
+
+class Nodes(Attacked):
     def test_refusals_that_nobody_reads_take_what_was_granted_for_them(self):
         figures = self.attacked(attacks.echoed_refusals, seconds=2)
         self.assertLess(figures["node_mib"], 16, "before it was all that was sent")
@@ -43,17 +45,8 @@ class Nodes(unittest.TestCase):
         self.assertEqual(self.attacked(attacks.datagram_burst)["queues_apart"], 1)
 
 
-class Managers(unittest.TestCase):
+class Managers(Attacked):
     """What users do to the manager, in short."""
-
-    def attacked(self, attack, **options):
-        with Fabric() as fabric:
-            before = fabric.processes()
-            figures = attack(fabric, **options)
-            self.assertEqual(fabric.processes(), before)
-            attacks.time_to_join(fabric)
-        print(", ".join(f"{key} {value}" for key, value in figures.items()))
-        return figures
 
     def test_strangers_who_say_nothing_give_way(self):
         # They had their places until their time was over, 24 s of it.
