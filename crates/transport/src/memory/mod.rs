@@ -28,6 +28,7 @@
 
 mod bell;
 mod board;
+mod copy;
 mod door;
 mod file;
 mod line;
@@ -38,6 +39,7 @@ mod socket;
 
 pub use bell::{Bell, BellAddress, BellName, Token};
 pub use board::{Board, MEMBERS_MAX, WINDOW, Wish};
+pub use copy::copy;
 pub use door::{Door, NoDoor};
 pub use line::NearGlance;
 pub use records::{NearInbox, NearOutbox, Records};

@@ -4,6 +4,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
+use super::copy::copy_bytes;
 use super::line::Line;
 use super::segment::{End, Use, ring_len};
 
@@ -71,8 +72,8 @@ impl Writer {
         // SAFETY: both targets lie inside the ring. The far end does not read there before `show`;
         // should it do so all the same, it reads what it must not rely on, and we do not.
         unsafe {
-            core::ptr::copy_nonoverlapping(first.as_ptr(), ring.add(at), first.len());
-            core::ptr::copy_nonoverlapping(second.as_ptr(), ring, second.len());
+            copy_bytes(first.as_ptr(), ring.add(at), first.len());
+            copy_bytes(second.as_ptr(), ring, second.len());
         }
         self.put = self.put.wrapping_add(bytes.len() as u64);
     }
@@ -127,8 +128,8 @@ impl Reader {
         // SAFETY: both sources lie inside the ring. The far end does not write there before
         // `release`; should it do so all the same, the bytes are any bytes, as from a socket.
         unsafe {
-            core::ptr::copy_nonoverlapping(ring.add(at), first.as_mut_ptr(), first.len());
-            core::ptr::copy_nonoverlapping(ring, second.as_mut_ptr(), second.len());
+            copy_bytes(ring.add(at), first.as_mut_ptr(), first.len());
+            copy_bytes(ring, second.as_mut_ptr(), second.len());
         }
         self.taken = self.taken.wrapping_add(bytes.len() as u64);
     }

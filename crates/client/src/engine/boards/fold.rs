@@ -1,6 +1,7 @@
 //! Folding what members have given, in the order of the tree.
 
 use trib_reduce::{FoldError, fold_into};
+use trib_transport::memory::copy;
 use trib_wire::ids::CHILDREN_MAX;
 use trib_wire::{DataType, ReduceOp};
 
@@ -55,12 +56,12 @@ impl Folder {
         if let Shape::Node(children) = shape
             && let [Shape::Member(one), Shape::Member(other)] = children[..]
         {
-            into.copy_from_slice(part(one));
+            copy(part(one), into);
             return fold_into(sum.dtype, sum.op, into, &[part(other)]);
         }
         let children = match shape {
             Shape::Member(member) => {
-                into.copy_from_slice(part(*member));
+                copy(part(*member), into);
                 return Ok(());
             }
             Shape::Node(children) => children,

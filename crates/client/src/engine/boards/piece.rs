@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use trib_transport::memory::Board;
+use trib_transport::memory::{Board, copy};
 use trib_wire::{Collective, Signature};
 
 use super::cut::{Cut, Need};
@@ -51,7 +51,7 @@ impl Piece<'_> {
         for (member, rank) in ranks.iter().enumerate() {
             // SAFETY: the member has given, and this one has not taken the piece.
             let given = unsafe { self.board.given(self.number, member, block) };
-            into[*rank as usize * block..][..block].copy_from_slice(given);
+            copy(given, &mut into[*rank as usize * block..][..block]);
         }
     }
 
@@ -74,13 +74,13 @@ impl Piece<'_> {
         // the piece.
         let given = |member: usize| unsafe { board.given(number, member, len) };
         match (cut.signature.collective, cut.source()) {
-            (Collective::Bcast, Some(root)) => return result(0).copy_from_slice(given(root)),
+            (Collective::Bcast, Some(root)) => return copy(given(root), result(0)),
             _ if cut.need() == Need::Answer => {
                 let (from, elements) = cut.of_answer(index);
                 // SAFETY: the answer is there, and this member has not taken the piece.
                 let answer = unsafe { board.answer(number, cut.answer_bytes(index)) };
                 let result = result_of(elements);
-                return result.copy_from_slice(&answer[from..from + result.len()]);
+                return copy(&answer[from..from + result.len()], result);
             }
             _ => {}
         }
@@ -89,12 +89,12 @@ impl Piece<'_> {
             Collective::Barrier | Collective::Bcast => {}
             Collective::Allreduce | Collective::Reduce if cut.portions(index) > 0 => {
                 // SAFETY: all portions have been folded, and this member has not taken the piece.
-                result(0).copy_from_slice(unsafe { board.result(number, len) });
+                copy(unsafe { board.result(number, len) }, result(0));
             }
             Collective::Allreduce | Collective::Reduce => self.fold(folder, 0, result(0)),
             Collective::Allgather => {
                 for member in 0..board.members() {
-                    result(member as u32).copy_from_slice(given(member));
+                    copy(given(member), result(member as u32));
                 }
             }
             Collective::ReduceScatter => {

@@ -28,6 +28,11 @@ const SKEW: usize = 64;
 /// The bytes of a piece. Longer ones hardly save any waiting for each other, and fit into no cache
 /// that a core has to itself.
 const PIECE_MAX: usize = 256 * 1024;
+/// What the pieces on a board are to take of the cache that cores share, beside the members'
+/// vectors: pieces are shorter for it where there are many members, down to a length below which
+/// waiting for each other costs more.
+const CACHED: usize = 5 << 20;
+const PIECE_CACHED: usize = 128 * 1024;
 const PIECE_MIN: usize = 4 * 1024;
 /// The memory of a board of many members: its pieces are shorter.
 const BYTES_MAX: usize = 16 << 20;
@@ -49,8 +54,9 @@ impl Layout {
         if !(1..=MEMBERS_MAX).contains(&members) {
             return None;
         }
-        let fair = BYTES_MAX / (WINDOW as usize * (members + 1));
-        let piece = if fair >= PIECE_MAX { PIECE_MAX } else { (fair / PIECE_MIN).max(1) * PIECE_MIN };
+        let cells = WINDOW as usize * (members + 1);
+        let cached = (CACHED / cells).clamp(PIECE_CACHED, PIECE_MAX);
+        let piece = (cached.min(BYTES_MAX / cells) / PIECE_MIN).max(1) * PIECE_MIN;
         let head = LINE + 2 * LINE * members;
         let slot = 2 * LINE + (members + 1) * (LINE + piece + SKEW);
         Some(Layout { members, piece, head, slot })

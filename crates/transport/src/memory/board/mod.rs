@@ -34,6 +34,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
+use super::copy::copy_bytes;
 use super::file;
 use crate::mapping::Mapping;
 use layout::Layout;
@@ -130,7 +131,7 @@ impl Board {
         let own = self.mapping.at(self.layout.given(piece, self.me, whole) + at);
         // SAFETY: these bytes are this member's, no other reads them before they are shown, and
         // none writes them; the caller promises the rest.
-        unsafe { core::ptr::copy_nonoverlapping(bytes, own, len) };
+        unsafe { copy_bytes(bytes, own, len) };
     }
 
     /// Shows the others that this member has given to `piece`, and to which operation, and that it
