@@ -1048,7 +1048,7 @@ FAULTS = [
     ),
     Fault(
         "who folds the last portion at a board wakes nobody",
-        [Edit(BOARDS, "                if self.board.fold_done(piece, portions) && self.board.has_sleepers() {", "                if self.board.fold_done(piece, portions) && self.board.members() == 0 {")],
+        [Edit(BOARDS, "        if self.board.fold_done(piece, cut.portions(within)) && self.board.has_sleepers() {", "        if self.board.fold_done(piece, cut.portions(within)) && self.board.members() == 0 {")],
         tests="boards::tests",
         package="trib-client",
     ),

@@ -385,34 +385,52 @@ fn a_member_that_waits_knows_for_which_ranks_and_at_which_operation() {
     assert_eq!(late(&members, 1), Some((6, "10".into())), "the root has not given the last");
 }
 
-#[test]
-fn a_member_that_stops_while_it_folds_is_waited_for_by_name() {
+/// Three members, of which the third has given to an allreduce and claimed a portion of it, and the
+/// two others have folded what is left; and how the operation is cut.
+fn with_one_that_folds() -> (Members, Vec<Posted>, Cut) {
     let (first, memory) = Board::create(3).unwrap();
-    let [second, stopped] = [1, 2].map(|me| Board::open(&memory, 3, me).unwrap());
+    let [second, third, by_hand] = [1, 2, 2].map(|me| Board::open(&memory, 3, me).unwrap());
     let bells: Vec<Bell> = (0..3).map(|_| Bell::new().unwrap()).collect();
     let names: Vec<_> = bells.iter().map(|bell| BellAddress::of(bell.name()).unwrap()).collect();
     let ranks = RankList::from_ranks([10, 12, 14]);
     let running = |board| Running::new(board, shapes(3)[0].clone(), ranks.clone(), names.clone(), true);
-    let others = [first, second].map(running).into_iter().zip(bells);
-    let mut members = Members { all: others.collect(), shape: shapes(3)[0].clone() };
+    let all = [first, second, third].map(running).into_iter().zip(bells).collect();
+    let mut members = Members { all, shape: shapes(3)[0].clone() };
     let draw = Draw { collective: Collective::Allreduce, count: 8192, root: 0, in_place: false };
-    // The third member gives, claims a portion and is not seen again.
     let signature = draw.signature();
     let view = View { members: 3, me: 2, root: None, beyond: None };
-    let cut = Cut::new(signature, view, stopped.piece_len());
+    let cut = Cut::new(signature, view, by_hand.piece_len());
     let given = vector(&signature, 3, 2, 0);
     // SAFETY: there is room, the piece is shown next, and the vector is that long.
-    unsafe { stopped.put(0, given.len(), 0, given.as_ptr(), given.len()) };
-    stopped.show(0, cut.words(), 0);
-    stopped.begin_folding(0);
-    assert_eq!(stopped.claim(0, cut.portions(0)), Some(0));
+    unsafe { by_hand.put(0, given.len(), 0, given.as_ptr(), given.len()) };
+    by_hand.show(0, cut.words(), 0);
+    by_hand.begin_folding(0);
+    assert_eq!(by_hand.claim(0, cut.portions(0)), Some(0));
     let kept: Vec<Posted> = (0..2).map(|member| members.post_to(member, 3, draw, 0)).collect();
     (0..2).for_each(|member| members.go_on(member).unwrap());
+    (members, kept, cut)
+}
+
+#[test]
+fn a_member_that_stops_while_it_folds_is_waited_for_by_name() {
+    let (members, kept, _) = with_one_that_folds();
     for (posted, (running, _)) in kept.iter().zip(&members.all) {
         assert!(!posted.completion.is_done());
         let standstill = running.standstill(Nanos(0)).unwrap();
         assert_eq!((standstill.operation, standstill.late.to_string()), (1, "14".into()));
     }
+}
+
+#[test]
+fn who_folds_the_last_portion_wakes_those_that_wait_for_it() {
+    let (mut members, kept, cut) = with_one_that_folds();
+    assert!(!members.all[0].0.fall_asleep(), "the third still folds");
+    let (third, bell) = &mut members.all[2];
+    third.fold_portion((0, 0, 0), &cut, bell);
+    assert!(is_rung(&members.all[0].1) && !is_rung(&members.all[1].1), "the second is awake");
+    members.all[0].0.wake_up();
+    members.go_on(0).unwrap();
+    assert!(kept[0].completion.is_done());
 }
 
 /// Each member does what it does in a call that waits: a short operation at once, if it can. The

@@ -300,21 +300,27 @@ impl Running {
                 break;
             }
             self.compare(piece, &cut, Need::All)?;
-            let whole = Piece { board: &self.board, shape: &self.shape, cut: &cut, number: piece, index: within };
             self.board.begin_folding(piece);
             while let Some(portion) = self.board.claim(piece, portions) {
-                let range = cut.portion(within, portion);
-                // SAFETY: this member has claimed the portion, and says below that it is folded.
-                let into = unsafe { self.board.portion(piece, range.start, range.len()) };
-                whole.fold(&mut self.folder, range.start, into);
+                self.fold_portion((piece, within, portion), &cut, bell);
                 folded = true;
-                if self.board.fold_done(piece, portions) && self.board.has_sleepers() {
-                    self.wake(Wish::Pieces, bell);
-                }
             }
             self.board.end_folding();
         }
         Ok(folded)
+    }
+
+    /// Folds a portion that this member has claimed, of the piece that is so many pieces into its
+    /// operation.
+    pub(super) fn fold_portion(&mut self, (piece, within, portion): (u64, u64, u64), cut: &Cut, bell: &Bell) {
+        let whole = Piece { board: &self.board, shape: &self.shape, cut, number: piece, index: within };
+        let range = cut.portion(within, portion);
+        // SAFETY: this member has claimed the portion, and says below that it is folded.
+        let into = unsafe { self.board.portion(piece, range.start, range.len()) };
+        whole.fold(&mut self.folder, range.start, into);
+        if self.board.fold_done(piece, cut.portions(within)) && self.board.has_sleepers() {
+            self.wake(Wish::Pieces, bell);
+        }
     }
 
     /// Sends up what is whole, in order.
