@@ -3,6 +3,7 @@ killed."""
 
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import tempfile
@@ -27,6 +28,10 @@ reserve = "1/3"
 [[tenant]]
 name = "bio"
 jobs = 2
+
+[[tenant]]
+name = "help"
+sees = "all"
 """
 
 JOIN = """
@@ -57,7 +62,7 @@ class Shared(Watched):
     def start(self, name, arguments, env):
         if name == "am":
             self.keys = {}
-            for tenant in ("astro", "bio"):
+            for tenant in ("astro", "bio", "help"):
                 command = [TRIB, "credentials", self.folder / "keys", "--tenant", tenant]
                 done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
                 self.keys[tenant] = done.stdout.strip()
@@ -79,9 +84,12 @@ class Shared(Watched):
         assert said.startswith("[-"), said
         return said
 
-    def status(self):
-        command = [TRIB, "status", "--json", "--manager", self.url]
-        return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout)
+    def status(self, tenant=None):
+        return json.loads(self.asked(tenant, "status", "--json").stdout)
+
+    def asked(self, tenant, *words):
+        command = [TRIB, *words, "--manager", self.url_of(tenant)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=30)
 
     def text(self):
         return subprocess.run([TRIB, "status", "--manager", self.url], capture_output=True, text=True, timeout=30, check=True).stdout
@@ -147,6 +155,57 @@ class Tenants(unittest.TestCase):
         env = {"TRIB_MANAGER": fabric.url_of("astro")}
         with Ranks(None, 2, "loop_worker", "loop", {"counts": [9, 60_000], "iterations": 5}, {"streams": 12}, env) as ranks:
             self.assertEqual([result["iterations"] for result in ranks.results(120)], [5, 5])
+
+    def test_a_tenant_sees_its_own_jobs_unless_the_operator_grants_it_all(self):
+        with Shared() as fabric:
+            programs = [fabric.program(tenant, 600, {"streams": 3}) for tenant in ("astro", "bio", None)]
+            try:
+                for program in programs:
+                    self.assertEqual(program.stdout.readline(), "joined\n")
+                self.look(fabric, *programs)
+            finally:
+                for program in programs:
+                    program.kill()
+                    program.communicate()
+
+    def look(self, fabric, astro, bio, nobodys):
+        numbers = {job["charge"]["tenant"]: job["id"] for job in fabric.status()["jobs"]}
+        self.assertEqual(set(numbers), {"astro", "bio", None})
+        for tenant in (None, "help"):
+            self.assertEqual(len(fabric.status(tenant)["jobs"]), 3)
+            self.assertTrue(fabric.status(tenant)["nodes"][0]["counters"])
+            for number in numbers.values():
+                self.assertEqual(fabric.asked(tenant, "explain", str(number)).returncode, 0)
+
+        def live():
+            return [job["id"] for job in json.loads(fabric.asked("bio", "jobs", "--json").stdout)["live"]]
+
+        seen = fabric.status("bio")
+        self.assertEqual(([job["id"] for job in seen["jobs"]], live()), ([numbers["bio"]], [numbers["bio"]]))
+        self.assertEqual([tenant["name"] for tenant in seen["tenants"]], ["bio"])
+        self.assertEqual([(node["name"], node["connected"], node["counters"]) for node in seen["nodes"]], [("leaf0", True, {})])
+        self.assertEqual(fabric.asked("bio", "explain", str(numbers["bio"])).returncode, 0)
+        # What is another's is told of as what never was.
+        def unknown(number):
+            said = fabric.asked("bio", "explain", str(number))
+            self.assertNotEqual(said.returncode, 0)
+            # Without the number, and without the time since the manager's start.
+            return re.sub(r" \(so for .*\)", "", said.stderr.replace(f"job {number}", "job N"))
+
+        self.assertEqual(unknown(numbers["astro"]), unknown(4_000_000))
+        # Nor does a refusal name others.
+        said = fabric.refused("bio", {"streams": 6})
+        for word in ("1 kept for other tenants", f"job {numbers['bio']} has 3", "jobs of other tenants have 6"):
+            self.assertIn(word, said)
+        for word in ("astro", f"job {numbers['astro']} "):
+            self.assertNotIn(word, said)
+        # What has ended is as hidden as what runs.
+        astro.kill()
+        wait_until(lambda: "astro" not in {job["charge"]["tenant"] for job in fabric.status()["jobs"]}, 60, "astro's job is over")
+        over = json.loads(fabric.asked("bio", "jobs", "--all", "--json").stdout)["past"]
+        self.assertEqual([job["tenant"] for job in over], ["bio"], "the refusal, and nobody else's job")
+        self.assertEqual(unknown(numbers["astro"]), unknown(4_000_000))
+        self.assertIn("(tenant astro)", fabric.asked(None, "explain", str(numbers["astro"])).stdout)
 
     def test_a_file_that_promises_too_much_is_told_by_line(self):
         with tempfile.TemporaryDirectory(prefix="trib-tenants-") as folder:

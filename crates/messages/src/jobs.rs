@@ -184,6 +184,9 @@ pub struct PastJob {
     pub name: String,
     /// Who ran it, as the program said.
     pub user: String,
+    /// The tenant of its certificate.
+    #[serde(default)]
+    pub tenant: Option<String>,
     /// Ranks.
     pub ranks: u32,
     /// The hosts that they ran on.

@@ -274,6 +274,11 @@ impl JobStatus {
         !self.adopted && self.lost_ms.is_none()
     }
 
+    /// The tenant for which it counts, if its certificate named one.
+    pub fn tenant(&self) -> Option<&str> {
+        self.charge.as_ref()?.tenant.as_deref()
+    }
+
     /// The lane that a logical node belongs to.
     pub fn lane_of(&self, node: NodeId) -> Option<usize> {
         let has = |lane: &LaneStatus| (0..lane.nodes).contains(&u32::from(node.0).wrapping_sub(lane.first.0.into()));

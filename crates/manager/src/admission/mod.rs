@@ -68,7 +68,7 @@ pub(crate) fn admit(
     let applicant = Applicant { name: &request.name, user: &request.user, tenant, ranks, is_gone };
     let decision = try_admit(fabric, job, request, &applicant);
     if let Err(refusal) = &decision {
-        let known = fabric.past.refused(job, request, refusal);
+        let known = fabric.past.refused(job, tenant, request, refusal);
         tracing::warn!(job = known.0, name = request.name, user = request.user, %refusal, "job refused");
     }
     decision

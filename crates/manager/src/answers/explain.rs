@@ -18,28 +18,35 @@ use crate::names::cut;
 use crate::nodes::session::{Session, Told};
 use crate::records::past::NAME_MAX;
 use crate::refuse::{lasting, refuse};
+use crate::tenancy::Sight;
 
 /// Asks every node of the job at once, and waits at most a second for the slowest. Of a job that is
 /// over it tells what is remembered. With a `group` it asks for the groups with this tag and for
-/// nothing else.
-pub(crate) fn explain(fabric: &Fabric, job: JobId, group: Option<u64>) -> Result<Reply, Refusal> {
-    if let Some(status) = fabric.jobs.get(job) {
+/// nothing else. A job that is not seen is not known.
+pub(crate) fn explain(fabric: &Fabric, job: JobId, group: Option<u64>, sight: &Sight) -> Result<Reply, Refusal> {
+    if let Some(status) = fabric.jobs.get(job).filter(|status| sight.sees(status.tenant())) {
         let explanation = at_its_nodes(fabric, status, group);
         return match group {
             Some(tag) if !has_groups(&explanation) => Err(no_group(job, tag, &explanation.silent)),
             _ => Ok(Reply::Explanation(Box::new(explanation))),
         };
     }
-    fabric.past.get(job).map(Reply::Past).ok_or_else(|| unknown(fabric, &job.to_string()))
+    let past = fabric.past.get(job).filter(|job| sight.sees(job.tenant.as_deref()));
+    past.map(Reply::Past).ok_or_else(|| unknown(fabric, &job.to_string()))
 }
 
 /// Explains the job of a program, in the same way.
-pub(crate) fn explain_program(fabric: &Fabric, name: &str, group: Option<u64>) -> Result<Reply, Refusal> {
-    match fabric.jobs.of_program(name)[..] {
-        [job] => explain(fabric, job, group),
+pub(crate) fn explain_program(
+    fabric: &Fabric,
+    name: &str,
+    group: Option<u64>,
+    sight: &Sight,
+) -> Result<Reply, Refusal> {
+    match fabric.jobs.of_program(name, sight)[..] {
+        [job] => explain(fabric, job, group, sight),
         [] => {
             let named = || unknown(fabric, &format!("job of a program `{}`", cut(name, NAME_MAX)));
-            fabric.past.last_of(name).map(Reply::Past).ok_or_else(named)
+            fabric.past.last_of(name, sight).map(Reply::Past).ok_or_else(named)
         }
         [first, .., last] => {
             let text = format!(

@@ -8,6 +8,7 @@ use trib_messages::tenant::TenantStatus;
 
 use crate::fabric::Fabric;
 use crate::records::ledger::Counts;
+use crate::tenancy::Sight;
 
 /// The figures.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,7 +45,7 @@ impl ManagerReport {
             fabric: fabric.topology.name().to_owned(),
             nodes: fabric.topology.nodes().iter().map(|known| node(&known.name)).collect(),
             jobs: fabric.jobs.list(),
-            tenants: fabric.tenancy.tenants(),
+            tenants: fabric.tenancy.tenants(&Sight::All),
             waiting: fabric.tenancy.waiting(),
             refusals,
             admitted,

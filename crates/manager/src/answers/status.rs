@@ -7,15 +7,18 @@ use trib_messages::reply::{NodeStatus, StatusReport};
 
 use super::survey::homes;
 use crate::fabric::Fabric;
+use crate::tenancy::Sight;
 
-/// Asks every connected node at once and waits at most a second for the slowest.
-pub(crate) fn report(fabric: &Fabric) -> StatusReport {
+/// Asks every connected node at once and waits at most a second for the slowest. Who does not see
+/// the jobs of all tenants is not told the counters of nodes, to which all of them add.
+pub(crate) fn report(fabric: &Fabric, sight: &Sight) -> StatusReport {
     let nodes = fabric.topology.nodes();
     let asked: Vec<_> = nodes
         .iter()
         .map(|node| {
             let session = fabric.registry.known(&node.name);
-            let counters = session.as_ref().and_then(|session| session.query());
+            let counted = session.as_ref().filter(|_| *sight == Sight::All);
+            let counters = counted.and_then(|session| session.query());
             (node.name.clone(), session, counters)
         })
         .collect();
@@ -35,7 +38,8 @@ pub(crate) fn report(fabric: &Fabric) -> StatusReport {
         })
         .collect();
     let time_ms = Some(unix_ms());
-    let jobs = fabric.jobs.list();
+    let mut jobs = fabric.jobs.list();
+    jobs.retain(|job| sight.sees(job.tenant()));
     let homes = homes(fabric, &jobs);
     StatusReport {
         fabric: fabric.topology.name().into(),
@@ -43,8 +47,8 @@ pub(crate) fn report(fabric: &Fabric) -> StatusReport {
         nodes,
         jobs,
         homes,
-        queue: fabric.tenancy.queue(),
-        tenants: fabric.tenancy.tenants(),
+        queue: fabric.tenancy.queue(sight),
+        tenants: fabric.tenancy.tenants(sight),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use trib_control::clock::unix_ms;
-use trib_messages::jobs::{Activity, Fallback, JobActivity, JobFault, JobsReport, LiveJob};
+use trib_messages::jobs::{Activity, Fallback, JobActivity, JobFault, JobsReport, LiveJob, PastJob};
 use trib_messages::recovery::{JobHomes, Replayed};
 use trib_messages::reply::JobStatus;
 use trib_wire::ids::JobId;
@@ -15,15 +15,18 @@ use super::status::PATIENCE;
 use crate::fabric::Fabric;
 use crate::names::{LIST_MAX, cut, names};
 use crate::records::past::NAME_MAX;
+use crate::tenancy::Sight;
 
 /// Asks every connected node at once and waits at most a second for the slowest.
-pub(crate) fn survey(fabric: &Fabric) -> JobsReport {
+pub(crate) fn survey(fabric: &Fabric, sight: &Sight) -> JobsReport {
     // The list is taken before the nodes are asked, so that a job that ends meanwhile is in one of
     // the lists.
-    let live = fabric.jobs.list();
+    let mut live = fabric.jobs.list();
+    live.retain(|job| sight.sees(job.tenant()));
     let doings = doings(fabric, &live);
     let (past, forgotten) = fabric.past.list();
-    let past = past.into_iter().filter(|job| live.iter().all(|other| other.id != job.id)).collect();
+    let is_over = |job: &PastJob| live.iter().all(|other| other.id != job.id);
+    let past = past.into_iter().filter(|job| sight.sees(job.tenant.as_deref()) && is_over(job)).collect();
     let live = live.into_iter().map(|job| line(fabric, job, &doings)).collect();
     let (fabric, started_ms) = (fabric.topology.name().into(), fabric.started_ms);
     JobsReport { fabric, time_ms: unix_ms(), started_ms, live, past, forgotten }

@@ -33,6 +33,7 @@ use super::store::{Entry as PastEntry, Kept, Store};
 use crate::names::cut;
 use crate::planning::ways::Ways;
 use crate::refuse::{lasting, refuse, too_much};
+use crate::tenancy::Sight;
 
 /// The largest number of jobs at once.
 pub(crate) const JOBS_MAX: usize = 4096;
@@ -269,10 +270,11 @@ impl Jobs {
         unheld.map(|entry| Unheld { status: entry.status.clone(), maybe_at: entry.maybe_at.clone() }).collect()
     }
 
-    /// The jobs of this program that are admitted, the oldest first.
-    pub(crate) fn of_program(&self, name: &str) -> Vec<JobId> {
+    /// The jobs of this program that are admitted and seen, the oldest first.
+    pub(crate) fn of_program(&self, name: &str, sight: &Sight) -> Vec<JobId> {
         let table = self.lock();
-        let is_named = |id: &&JobId| table.live.get(id).is_some_and(|entry| entry.status.name == name);
+        let is_meant = |status: &JobStatus| status.name == name && sight.sees(status.tenant());
+        let is_named = |id: &&JobId| table.live.get(id).is_some_and(|entry| is_meant(&entry.status));
         table.order.iter().filter(is_named).copied().collect()
     }
 

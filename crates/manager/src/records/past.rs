@@ -18,6 +18,7 @@ use trib_wire::ids::JobId;
 use self::keeper::Keeper;
 use super::store::{Entry, Store};
 use crate::names::{cut, names};
+use crate::tenancy::Sight;
 
 mod keeper;
 
@@ -50,7 +51,7 @@ impl Past {
     /// A job has ended. The caller writes the entry that is returned to the file, together with the
     /// news that the job is gone.
     pub(crate) fn ended(&self, job: JobStatus, outcome: JobEnd) -> Entry {
-        let JobStatus { id, name, user, ranks, since, hosts, root, fallback, fault, .. } = job;
+        let JobStatus { id, name, user, ranks, since, hosts, root, fallback, fault, charge, .. } = job;
         let outcome = match (outcome, fault) {
             (JobEnd::GivenUp { why }, _) => JobEnd::GivenUp { why: cut(&why, STORY_MAX) },
             (JobEnd::Lost, Some(fault)) => JobEnd::Failed { fault: Some(fault.text), launcher: None },
@@ -61,7 +62,8 @@ impl Past {
         };
         let (name, user) = (cut(&name, NAME_MAX), cut(&user, NAME_MAX));
         let (began_ms, ended_ms) = (since * 1000, unix_ms());
-        let job = PastJob { id, name, user, ranks, hosts, root, began_ms, ended_ms, times: 1, outcome, fallback };
+        let (tenant, times) = (charge.and_then(|charge| charge.tenant), 1);
+        let job = PastJob { id, name, user, tenant, ranks, hosts, root, began_ms, ended_ms, times, outcome, fallback };
         let mut rings = self.lock();
         rings.ended.push_back(job.clone());
         Entry { job, forgotten: rings.trim().pop().map(|old| old.id) }
@@ -102,18 +104,25 @@ impl Past {
         self.keep(Entry { job: known, forgotten: None });
     }
 
-    /// A request for a job was refused. Returns the number under which that is remembered.
-    pub(crate) fn refused(&self, id: JobId, request: &JobRequest, refusal: &Refusal) -> JobId {
+    /// A request for a job was refused, of a tenant's program. Returns the number under which that
+    /// is remembered.
+    pub(crate) fn refused(&self, id: JobId, tenant: Option<&str>, request: &JobRequest, refusal: &Refusal) -> JobId {
         let JobRequest { hosts, name, user, .. } = request;
         let ranks = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
-        self.refuse(request_of(id, (name, user), ranks, names(hosts), refusal))
+        self.refuse(request_of(id, (name, user, tenant), ranks, names(hosts), refusal))
     }
 
     /// Ranks on these hosts were refused before their program's request was known. One of them is
     /// `rank`.
-    pub(crate) fn refused_ranks(&self, id: JobId, rank: &AttachRequest, hosts: &[String], refusal: &Refusal) -> JobId {
+    pub(crate) fn refused_ranks(
+        &self,
+        id: JobId,
+        (rank, tenant): (&AttachRequest, Option<&str>),
+        hosts: &[String],
+        refusal: &Refusal,
+    ) -> JobId {
         let AttachRequest { size, name, user, .. } = rank;
-        self.refuse(request_of(id, (name, user), *size, names(hosts), refusal))
+        self.refuse(request_of(id, (name, user, tenant), *size, names(hosts), refusal))
     }
 
     fn refuse(&self, job: PastJob) -> JobId {
@@ -134,10 +143,14 @@ impl Past {
         self.lock().all().find(|job| job.id == id).cloned()
     }
 
-    /// The last job or request of this program.
-    pub(crate) fn last_of(&self, name: &str) -> Option<PastJob> {
+    /// The last job or request of this program that is seen.
+    pub(crate) fn last_of(&self, name: &str, sight: &Sight) -> Option<PastJob> {
         let name = cut(name, NAME_MAX);
-        self.lock().all().filter(|job| job.name == name).max_by_key(|job| job.ended_ms).cloned()
+        self.lock()
+            .all()
+            .filter(|job| job.name == name && sight.sees(job.tenant.as_deref()))
+            .max_by_key(|job| job.ended_ms)
+            .cloned()
     }
 
     /// All that is remembered, with the earliest end first, and the number of those that are
@@ -194,16 +207,23 @@ fn is_same(known: &PastJob, new: &PastJob) -> bool {
         }
         _ => None,
     };
-    let who = |job: &PastJob| (job.name.clone(), job.user.clone(), job.ranks, job.hosts.clone());
+    let who = |job: &PastJob| (job.user.clone(), job.tenant.clone(), job.ranks, job.hosts.clone());
     known.name == new.name && who(known) == who(new) && reason(known) == reason(new)
 }
 
-fn request_of(id: JobId, (name, user): (&str, &str), ranks: u32, hosts: Names, refusal: &Refusal) -> PastJob {
+fn request_of(
+    id: JobId,
+    (name, user, tenant): (&str, &str, Option<&str>),
+    ranks: u32,
+    hosts: Names,
+    refusal: &Refusal,
+) -> PastJob {
     let now = unix_ms();
     PastJob {
         id,
         name: cut(name, NAME_MAX),
         user: cut(user, NAME_MAX),
+        tenant: tenant.map(str::to_owned),
         ranks,
         hosts,
         root: String::new(),

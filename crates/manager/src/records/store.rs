@@ -263,7 +263,8 @@ mod tests {
         let JobStatus { name, user, ranks, hosts, root, .. } = job(id);
         let (began_ms, ended_ms, times, fallback) = (5_000, 6_000, 1, None);
         let id = JobId(id);
-        let job = PastJob { id, name, user, ranks, hosts, root, began_ms, ended_ms, times, outcome, fallback };
+        let job =
+            PastJob { id, name, user, tenant: None, ranks, hosts, root, began_ms, ended_ms, times, outcome, fallback };
         Entry { job, forgotten: forgotten.map(JobId) }
     }
 

@@ -32,6 +32,7 @@ pub(super) fn serve(
     held: &mut Vec<JobId>,
 ) -> Result<(), Error> {
     let fabric = &*shared.fabric;
+    let sight = &fabric.tenancy.sight(channel.peer().tenant.as_deref());
     loop {
         engaged.store(!held.is_empty(), Ordering::Relaxed);
         // A connection that holds a job may be silent for days. One that holds none has no reason
@@ -61,12 +62,12 @@ pub(super) fn serve(
             Ok(Request::Account { rendezvous, account }) => {
                 take_account(fabric, &meeting(channel, &rendezvous), &account)
             }
-            Ok(Request::Status) => Reply::Status(status::report(fabric)),
-            Ok(Request::Explain { job, group }) => explain(fabric, job, group).unwrap_or_else(Reply::Refused),
+            Ok(Request::Status) => Reply::Status(status::report(fabric, sight)),
+            Ok(Request::Explain { job, group }) => explain(fabric, job, group, sight).unwrap_or_else(Reply::Refused),
             Ok(Request::ExplainProgram { name, group }) => {
-                explain_program(fabric, &name, group).unwrap_or_else(Reply::Refused)
+                explain_program(fabric, &name, group, sight).unwrap_or_else(Reply::Refused)
             }
-            Ok(Request::Jobs) => Reply::Jobs(survey(fabric)),
+            Ok(Request::Jobs) => Reply::Jobs(survey(fabric, sight)),
             Err(Error::Closed { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -79,7 +80,7 @@ pub(super) fn serve(
 
 fn job(fabric: &Fabric, channel: &Channel, request: &JobRequest, held: &mut Vec<JobId>) -> Reply {
     if let Err(refusal) = check_text(&request.name, &request.user).and_then(|()| room(fabric, held)) {
-        fabric.past.refused(fabric.jobs.number(), request, &refusal);
+        fabric.past.refused(fabric.jobs.number(), channel.peer().tenant.as_deref(), request, &refusal);
         return Reply::Refused(refusal);
     }
     match timed(fabric, request, channel.peer().tenant.as_deref(), channel) {
@@ -93,8 +94,10 @@ fn timed(fabric: &Fabric, request: &JobRequest, tenant: Option<&str>, channel: &
 }
 
 fn attach(fabric: &Fabric, channel: &Channel, rank: AttachRequest, held: &mut Vec<JobId>) -> Option<Reply> {
+    let tenant = channel.peer().tenant.as_deref();
     if let Err(refusal) = check_text(&rank.name, &rank.user).and_then(|()| room(fabric, held)) {
-        fabric.past.refused_ranks(fabric.jobs.number(), &rank, std::slice::from_ref(&rank.host), &refusal);
+        let host = std::slice::from_ref(&rank.host);
+        fabric.past.refused_ranks(fabric.jobs.number(), (&rank, tenant), host, &refusal);
         return Some(Reply::Refused(refusal));
     }
     let first = rank.rank == 0;
@@ -103,7 +106,7 @@ fn attach(fabric: &Fabric, channel: &Channel, rank: AttachRequest, held: &mut Ve
         |request, tenant| timed(fabric, request, tenant, channel),
         |job| end(fabric, job, JobEnd::Lost),
         |refusal, hosts| {
-            fabric.past.refused_ranks(fabric.jobs.number(), &rank, hosts, refusal);
+            fabric.past.refused_ranks(fabric.jobs.number(), (&rank, tenant), hosts, refusal);
         },
         || channel.is_closed(),
     )?;

@@ -24,6 +24,7 @@
 //! memory = "50%"          # of [node]
 //! reserve = "1/4"         # of [node] and [root]: nobody else gets it
 //! hosts = ["h[0-3]"]      # nobody else's jobs run there
+//! sees = "all"            # also jobs of others; "own" if left out
 //! ```
 
 use std::collections::BTreeSet;
@@ -107,6 +108,17 @@ struct Entry {
     reserve: Option<Spanned<Share>>,
     #[serde(default)]
     hosts: Vec<Spanned<String>>,
+    #[serde(default)]
+    sees: Sees,
+}
+
+/// Whose jobs a tenant is told of.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Default)]
+#[serde(rename_all = "lowercase")]
+enum Sees {
+    #[default]
+    Own,
+    All,
 }
 
 /// A number, or a share of what a node has.
@@ -217,6 +229,7 @@ fn add(policy: &mut Policy, entry: &Entry, topology: &Topology) -> Result<(), Fa
         tenant.node.set(kind, Some(limit(kind, amount, &policy.node)?));
     }
     tenant.reserve = entry.reserve.as_ref().map(|share| *share.get_ref());
+    tenant.sees_all = entry.sees == Sees::All;
     policy.tenants.insert(name.clone(), tenant);
     if let Some(reserve) = &entry.reserve {
         check_reserve(policy, name, reserve)?;

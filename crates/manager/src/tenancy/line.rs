@@ -47,7 +47,7 @@ pub(crate) struct Line {
 
 pub(super) struct State {
     pub book: Book,
-    policy: Arc<Policy>,
+    pub policy: Arc<Policy>,
     pub charged: BTreeMap<u64, Charged>,
     /// The claims that wait, in the order of their turns.
     pub waiting: Vec<Waiting>,

@@ -10,6 +10,7 @@
 //!     refusal  a shortage in words
 //!   holdings   the claims of jobs that run, or have ended and are still at a node
 //!   report     tenants and the line, for the status
+//!   sight      whose jobs a program is told of
 //! ```
 //! What a job takes is counted at every aggregation node of its tree, by the limits to which the
 //! nodes hold it, so no job can use more than is counted. Invariants: while a policy stands, no
@@ -24,6 +25,7 @@ mod line;
 mod policy;
 mod refusal;
 mod report;
+mod sight;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -44,6 +46,7 @@ pub(crate) use self::line::Applicant;
 pub(crate) use self::line::Charge;
 use self::line::Line;
 use self::policy::Policy;
+pub(crate) use self::sight::Sight;
 
 /// The tenants, and what the jobs of each have.
 pub(crate) struct Tenancy {
@@ -80,7 +83,7 @@ impl Tenancy {
         let own = self.policy.key(tenant);
         let foreign = |host: &String| self.policy.keeper_of(host).filter(|keeper| *keeper != own);
         match hosts.iter().find_map(|host| Some((host, foreign(host)?))) {
-            Some((host, keeper)) => Err(refusal::kept_host(host, own, keeper)),
+            Some((host, keeper)) => Err(refusal::kept_host(host, own, keeper, &self.sight(tenant))),
             None => Ok(()),
         }
     }
@@ -139,14 +142,26 @@ impl Tenancy {
         self.holdings.lost(node);
     }
 
-    /// Every tenant of the policy, and all others as one.
-    pub(crate) fn tenants(&self) -> Vec<TenantStatus> {
-        self.line.with(|state| report::tenants(&self.policy, state))
+    /// What a program with a certificate of this tenant may see.
+    pub(crate) fn sight(&self, tenant: Option<&str>) -> Sight {
+        self.policy.sight(tenant)
+    }
+
+    /// Every tenant of the policy, and all others as one. Who sees only its own sees that for which
+    /// its jobs count.
+    pub(crate) fn tenants(&self, sight: &Sight) -> Vec<TenantStatus> {
+        let own = match sight {
+            Sight::All => None,
+            Sight::Own(name) => Some(self.policy.key(Some(name))),
+        };
+        let mut tenants = self.line.with(|state| report::tenants(&self.policy, state));
+        tenants.retain(|tenant| own.is_none_or(|own| tenant.name == own));
+        tenants
     }
 
     /// The jobs that wait, in the order of their turns.
-    pub(crate) fn queue(&self) -> Vec<QueuedJob> {
-        self.line.with(report::queue)
+    pub(crate) fn queue(&self, sight: &Sight) -> Vec<QueuedJob> {
+        self.line.with(|state| report::queue(state, sight))
     }
 
     /// How many jobs wait.

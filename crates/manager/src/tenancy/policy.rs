@@ -8,6 +8,7 @@ use trib_wire::header::WINDOW_MAX;
 
 use super::amounts::{Amounts, Caps, Kind, Share};
 use super::book::Scope;
+use super::sight::Sight;
 
 /// The tenant that stands for all that the file does not name, and for programs whose certificate
 /// names none.
@@ -38,6 +39,8 @@ pub(crate) struct Tenant {
     pub node: Caps,
     /// The share of every capacity that no other tenant may take.
     pub reserve: Option<Share>,
+    /// Whether it is told of other tenants' jobs.
+    pub sees_all: bool,
 }
 
 impl Policy {
@@ -51,6 +54,17 @@ impl Policy {
     pub(crate) fn keeper_of(&self, host: &str) -> Option<&str> {
         let short = host.split('.').next().unwrap_or(host);
         [host, short].into_iter().find_map(|name| self.hosts.get(name)).map(String::as_str)
+    }
+
+    /// What a program with a certificate of this tenant may see. A certificate without a tenant is
+    /// the fabric's own.
+    pub(crate) fn sight(&self, tenant: Option<&str>) -> Sight {
+        match tenant {
+            Some(name) if !self.tenants.get(self.key(tenant)).is_some_and(|tenant| tenant.sees_all) => {
+                Sight::Own(name.to_owned())
+            }
+            _ => Sight::All,
+        }
     }
 
     /// The priority of a tenant. A higher one goes first.
@@ -159,5 +173,16 @@ mod tests {
         assert_eq!((policy.priority("astro"), policy.priority(OTHERS)), (3, 0));
         assert_eq!((policy.keeper_of("h1"), policy.keeper_of("h1.cluster")), (Some("astro"), Some("astro")));
         assert_eq!(policy.keeper_of("h2"), None);
+    }
+
+    #[test]
+    fn a_tenant_sees_its_own_unless_the_file_grants_it_all() {
+        let mut policy = policy();
+        let own = |name: &str| Sight::Own(name.to_owned());
+        assert_eq!((policy.sight(Some("astro")), policy.sight(Some("bio"))), (own("astro"), own("bio")));
+        assert_eq!((policy.sight(None), Policy::default().sight(Some("bio"))), (Sight::All, own("bio")));
+        policy.tenants.insert(OTHERS.into(), Tenant { sees_all: true, ..Tenant::default() });
+        assert_eq!((policy.sight(Some("astro")), policy.sight(Some("bio"))), (own("astro"), Sight::All));
+        assert!(own("bio").sees(Some("bio")) && !own("bio").sees(Some("astro")) && !own("bio").sees(None));
     }
 }

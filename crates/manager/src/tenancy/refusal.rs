@@ -9,16 +9,17 @@ use super::amounts::Kind;
 use super::book::{Cap, Shortage};
 use super::line::{Charged, State};
 use super::policy::OTHERS;
+use super::sight::Sight;
 use crate::refuse::{lasting, refuse, too_much};
 
 /// A host is kept for another tenant.
-pub(super) fn kept_host(host: &str, tenant: &str, keeper: &str) -> Refusal {
+pub(super) fn kept_host(host: &str, tenant: &str, keeper: &str, sight: &Sight) -> Refusal {
     let text = format!(
         "host {host} is kept for {}, the job is of {}: run it on other hosts, or take the host from hosts in the tenants file",
-        title(keeper),
+        seen(keeper, sight),
         title(tenant)
     );
-    refuse(Resource::Host, Some(&title(keeper)), text)
+    refuse(Resource::Host, Some(&seen(keeper, sight)), text)
 }
 
 /// A claim cannot fit, whatever is given back.
@@ -53,7 +54,8 @@ pub(super) enum End {
 
 /// A claim in the line does not get its turn.
 pub(super) fn of_waiting(state: &State, at: usize, end: End) -> Refusal {
-    let refusal = reason(state, at);
+    let sight = state.policy.sight(state.waiting[at].tenant.as_deref());
+    let refusal = reason(state, at, &sight);
     let why = refusal.text;
     let text = match end {
         End::Full => format!("{why}; and no more jobs can wait than do: try again later"),
@@ -67,8 +69,8 @@ pub(super) fn of_waiting(state: &State, at: usize, end: End) -> Refusal {
     Refusal { text, ..refusal }
 }
 
-/// Why a claim in the line waits.
-pub(super) fn reason(state: &State, at: usize) -> Refusal {
+/// Why a claim in the line waits, for who sees so much.
+pub(super) fn reason(state: &State, at: usize, sight: &Sight) -> Refusal {
     let waiting = &state.waiting[at];
     let tenant = &waiting.claim.tenant;
     let Some(shortage) = &waiting.lacks else {
@@ -76,12 +78,12 @@ pub(super) fn reason(state: &State, at: usize) -> Refusal {
     };
     let Shortage { scope, kind, asked, available, most, cap } = shortage;
     let held = holders(state, shortage, tenant);
-    let jobs = told(&held);
+    let jobs = told(&held, sight);
     let (whose, holder) = match cap {
         Cap::Limit => (format!("{} may have {most}", title(tenant)), title(tenant)),
         Cap::Capacity => {
             let others = state.book.others_at(tenant, scope, *kind);
-            let (kept, holder) = kept_and_holder(&others, tenant, jobs.is_empty());
+            let (kept, holder) = kept_and_holder(&others, tenant, jobs.is_empty(), sight);
             (format!("there are {most} for all{kept}"), holder)
         }
     };
@@ -119,31 +121,42 @@ fn holders<'a>(state: &'a State, shortage: &Shortage, tenant: &str) -> Vec<(u64,
     jobs
 }
 
-/// The first three of these jobs, in words.
-fn told(jobs: &[(u64, &Charged)]) -> Vec<String> {
+/// The first three of these jobs that are seen, in words, and what the others have together.
+fn told(jobs: &[(u64, &Charged)], sight: &Sight) -> Vec<String> {
     let tell = |(amount, charged): &(u64, &Charged)| {
         let job = charged.job.map_or_else(|| "a job that is being installed".into(), |job| job.to_string());
         let ended = if charged.ended { " (ended, but ranks of it are still at a node)" } else { "" };
         format!("{job}{ended} has {amount}")
     };
-    let mut told: Vec<String> = jobs.iter().take(NAMED).map(tell).collect();
-    if jobs.len() > NAMED {
-        told.push(format!("{} more jobs have the rest", jobs.len() - NAMED));
+    let (own, foreign): (Vec<_>, Vec<_>) =
+        jobs.iter().partition(|(_, charged)| sight.sees(Some(&charged.claim.tenant)));
+    let mut told: Vec<String> = own.iter().copied().take(NAMED).map(tell).collect();
+    if own.len() > NAMED {
+        let rest = if foreign.is_empty() { "the rest" } else { "some" };
+        told.push(format!("{} more jobs have {rest}", own.len() - NAMED));
+    }
+    if !foreign.is_empty() {
+        let amount: u64 = foreign.iter().map(|(amount, _)| amount).sum();
+        told.push(format!("jobs of other tenants have {amount}"));
     }
     told
 }
 
 /// What is kept for others, in words, and the tenant that is in the way most: one that has some of
 /// it, or else one for which it is kept.
-fn kept_and_holder(others: &[(String, u64, u64)], tenant: &str, nobody: bool) -> (String, String) {
-    let kept: Vec<String> = others
-        .iter()
-        .filter(|(_, has, kept)| kept > has)
-        .map(|(name, has, kept)| format!(", {} kept for {}", kept - has, title(name)))
-        .collect();
+fn kept_and_holder(others: &[(String, u64, u64)], tenant: &str, nobody: bool, sight: &Sight) -> (String, String) {
+    let mut kept: Vec<String> = Vec::new();
+    let mut unseen = 0;
+    for (name, has, kept_for) in others.iter().filter(|(_, has, kept)| kept > has) {
+        match sight {
+            Sight::All => kept.push(format!(", {} kept for {}", kept_for - has, title(name))),
+            Sight::Own(_) => unseen += kept_for - has,
+        }
+    }
+    kept.extend((unseen > 0).then(|| format!(", {unseen} kept for other tenants")));
     let most = others.iter().max_by_key(|(_, has, kept)| has.max(kept)).filter(|(_, has, kept)| *has.max(kept) > 0);
     let holder = match most {
-        Some((name, _, _)) => title(name),
+        Some((name, _, _)) => seen(name, sight),
         None if nobody => "jobs that wait before it".into(),
         None => title(tenant),
     };
@@ -164,6 +177,14 @@ fn title(tenant: &str) -> String {
     match tenant {
         OTHERS => "tenant * (all that the tenants file does not name)".into(),
         name => format!("tenant {name}"),
+    }
+}
+
+/// The name of another tenant in a sentence, for who sees so much.
+fn seen(tenant: &str, sight: &Sight) -> String {
+    match sight {
+        Sight::All => title(tenant),
+        Sight::Own(_) => "another tenant".into(),
     }
 }
 

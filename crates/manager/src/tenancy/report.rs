@@ -10,6 +10,7 @@ use super::book::Scope;
 use super::line::{State, Waiting};
 use super::policy::{OTHERS, Policy};
 use super::refusal;
+use super::sight::Sight;
 
 /// Every tenant of the policy, and all others as one; empty without a policy.
 pub(super) fn tenants(policy: &Policy, state: &State) -> Vec<TenantStatus> {
@@ -47,8 +48,8 @@ fn tenant(name: &str, policy: &Policy, state: &State) -> TenantStatus {
     }
 }
 
-/// The jobs that wait, in the order of their turns.
-pub(super) fn queue(state: &State) -> Vec<QueuedJob> {
+/// The jobs that wait and are seen, in the order of their turns.
+pub(super) fn queue(state: &State, sight: &Sight) -> Vec<QueuedJob> {
     let job = |(at, waiting): (usize, &Waiting)| QueuedJob {
         name: waiting.name.clone(),
         user: waiting.user.clone(),
@@ -56,7 +57,8 @@ pub(super) fn queue(state: &State) -> Vec<QueuedJob> {
         priority: waiting.priority,
         ranks: waiting.ranks,
         since: waiting.since.duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs()),
-        reason: refusal::reason(state, at),
+        reason: refusal::reason(state, at, sight),
     };
-    state.waiting.iter().enumerate().map(job).collect()
+    let seen = |(_, waiting): &(usize, &Waiting)| sight.sees(waiting.tenant.as_deref());
+    state.waiting.iter().enumerate().filter(seen).map(job).collect()
 }

@@ -50,10 +50,10 @@ fn status(id: u32, name: &str) -> JobStatus {
 fn a_request_that_is_refused_again_counts_on_under_its_first_number() {
     let past = Past::default();
     let (away, full) = (refuse(Resource::Node, Some("spine0"), "away"), refuse(Resource::Memory, Some("a"), "full"));
-    assert_eq!(past.refused(JobId(7), &request("train", 3), &lasting(away.clone(), 5)), JobId(7));
-    assert_eq!(past.refused(JobId(8), &request("train", 3), &lasting(away.clone(), 5)), JobId(7));
-    assert_eq!(past.refused(JobId(9), &request("train", 3), &full), JobId(9));
-    assert_eq!(past.refused(JobId(10), &request("train", 4), &away), JobId(10));
+    assert_eq!(past.refused(JobId(7), None, &request("train", 3), &lasting(away.clone(), 5)), JobId(7));
+    assert_eq!(past.refused(JobId(8), None, &request("train", 3), &lasting(away.clone(), 5)), JobId(7));
+    assert_eq!(past.refused(JobId(9), None, &request("train", 3), &full), JobId(9));
+    assert_eq!(past.refused(JobId(10), None, &request("train", 4), &away), JobId(10));
     let times: Vec<(u32, u32)> = past.list().0.iter().map(|job| (job.id.0, job.times)).collect();
     assert_eq!(times, [(7, 2), (9, 1), (10, 1)]);
     assert_eq!(past.get(JobId(8)), None);
@@ -65,13 +65,13 @@ fn the_last_of_a_program_is_found_whether_it_ended_or_was_refused() {
     let past = Past::default();
     past.ended(status(1, "train"), JobEnd::Ended);
     std::thread::sleep(std::time::Duration::from_millis(2));
-    past.refused(JobId(2), &request("train", 1), &refuse(Resource::Host, None, "no"));
-    past.refused(JobId(3), &request("other", 1), &refuse(Resource::Host, None, "no"));
-    assert_eq!(past.last_of("train").unwrap().id, JobId(2));
-    assert_eq!(past.last_of("trai"), None);
+    past.refused(JobId(2), None, &request("train", 1), &refuse(Resource::Host, None, "no"));
+    past.refused(JobId(3), None, &request("other", 1), &refuse(Resource::Host, None, "no"));
+    assert_eq!(past.last_of("train", &Sight::All).unwrap().id, JobId(2));
+    assert_eq!(past.last_of("trai", &Sight::All), None);
     std::thread::sleep(std::time::Duration::from_millis(2));
     past.ended(status(4, "train"), JobEnd::Lost);
-    assert_eq!(past.last_of("train").unwrap().outcome, JobEnd::Lost);
+    assert_eq!(past.last_of("train", &Sight::All).unwrap().outcome, JobEnd::Lost);
 }
 
 #[test]
@@ -86,6 +86,7 @@ fn the_longest_answer_fits_a_message() {
         let hosts = hosts.into_iter().chain([text.clone()]).collect();
         past.refused(
             JobId(n),
+            None,
             &JobRequest {
                 hosts,
                 pids: Vec::new(),
@@ -145,7 +146,7 @@ proptest! {
                 }
                 Event::Refused(name, asked) => {
                     let refusal = crate::refuse::too_much(Resource::Groups, u64::from(*asked), 0, format!("try {n}"));
-                    let known = past.refused(JobId(id), &request(&name.to_string(), 1), &refusal);
+                    let known = past.refused(JobId(id), None, &request(&name.to_string(), 1), &refusal);
                     let same = refused.iter().position(|(other, what, ..)| (other, what) == (name, asked));
                     let (first, times) = same.map_or((id, 0), |at| { let (.., first, times) = refused.remove(at); (first, times) });
                     prop_assert_eq!(known, JobId(first));
@@ -178,9 +179,9 @@ fn what_was_is_known_to_the_next_manager_and_no_more_of_it_than_before() {
         let (store, past) = open();
         // These are more than fit. Some of them are refused again and so are the newest.
         for n in 1..=RING as u32 + 9 {
-            past.refused(JobId(n), &request(&n.to_string(), 1), &refuse(Resource::Host, None, "no"));
+            past.refused(JobId(n), None, &request(&n.to_string(), 1), &refuse(Resource::Host, None, "no"));
         }
-        past.refused(JobId(9_999), &request("11", 1), &refuse(Resource::Host, None, "no"));
+        past.refused(JobId(9_999), None, &request("11", 1), &refuse(Resource::Host, None, "no"));
         let entries =
             [(7_001, JobEnd::Ended), (7_002, JobEnd::Lost)].map(|(id, how)| past.ended(status(id, "train"), how));
         store.remember(&entries).unwrap();

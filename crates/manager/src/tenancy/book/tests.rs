@@ -23,8 +23,12 @@ fn caps(pairs: &[(Kind, u64)]) -> Caps {
 
 fn policy(reserves: [Option<&str>; 2]) -> Policy {
     let [astro, bio] = reserves.map(|reserve| reserve.map(|text| text.parse().unwrap()));
-    let astro =
-        Tenant { fabric: caps(&[(Kind::Jobs, 3)]), node: caps(&[(Kind::Streams, 6)]), reserve: astro, priority: 0 };
+    let astro = Tenant {
+        fabric: caps(&[(Kind::Jobs, 3)]),
+        node: caps(&[(Kind::Streams, 6)]),
+        reserve: astro,
+        ..Tenant::default()
+    };
     let bio = Tenant { reserve: bio, ..Tenant::default() };
     Policy {
         node: caps(&[(Kind::Streams, 8), (Kind::Memory, 100)]),

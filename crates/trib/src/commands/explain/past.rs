@@ -8,10 +8,11 @@ use crate::commands::jobs::word;
 
 /// How it ended, or why it was refused.
 pub(super) fn text(job: &PastJob, now_ms: u64) -> String {
-    let PastJob { id, name, user, ranks, hosts, root, began_ms, ended_ms, times, outcome, fallback } = job;
+    let PastJob { id, name, user, tenant, ranks, hosts, root, began_ms, ended_ms, times, outcome, fallback } = job;
     let ago = |ms: u64| span(now_ms.saturating_sub(ms));
     let by = if user.is_empty() { String::new() } else { format!(" of {user}") };
-    let who = format!("{id}: {name}{by}, {ranks} ranks on {}", hosts.list);
+    let of = tenant.as_ref().map_or_else(String::new, |tenant| format!(" (tenant {tenant})"));
+    let who = format!("{id}: {name}{by}{of}, {ranks} ranks on {}", hosts.list);
     let ended = || {
         let ran = span(ended_ms.saturating_sub(*began_ms));
         format!("{who}, root {root}, ended {} ago after {ran}", ago(*ended_ms))
@@ -67,6 +68,7 @@ mod tests {
             id: JobId(17),
             name: "train".into(),
             user: "ann".into(),
+            tenant: None,
             ranks: 8,
             hosts: Names { count: 4, list: "h[0-3]".into() },
             root: "spine".into(),

@@ -39,6 +39,7 @@ fn past(id: u32, outcome: JobEnd) -> PastJob {
         id: JobId(id),
         name: "train".into(),
         user: "ann".into(),
+        tenant: None,
         ranks: 8,
         hosts: Names { count: 8, list: "h[0-7]".into() },
         root: String::new(),
