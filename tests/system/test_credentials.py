@@ -1,6 +1,7 @@
 """Who gets which key: an ordinary user reaches the manager with the folder for users, and with nothing of a daemon's."""
 
 import grp
+import json
 import os
 import pathlib
 import pwd
@@ -10,8 +11,8 @@ import subprocess
 import tempfile
 import unittest
 
-from daemons import Daemon, ONE_NODE
-from harness import TRIB
+from daemons import Daemon, ONE_NODE, TWO_LEVELS
+from harness import TRIB, wait_until
 
 NOBODY = pwd.getpwnam("nobody")
 GROUP = grp.getgrgid(NOBODY.pw_gid).gr_name
@@ -66,6 +67,41 @@ class Folder(unittest.TestCase):
         later = trib("credentials", self.keys, "--users", "--group", str(os.getgid()))
         self.assertEqual(later.stdout, f"{self.keys}/users\n", later.stderr)
         self.assertEqual(self.modes(self.keys / "users"), {"ca.pem": 0o644, "user.pem": 0o644, "user.key": 0o640})
+
+    def test_a_node_with_a_certificate_of_its_own_has_its_name_for_itself(self):
+        trib("credentials", self.keys)
+        made = trib("credentials", self.keys, "--node", "leaf0")
+        self.assertEqual((made.returncode, made.stdout), (0, f"{self.keys}/nodes/leaf0\n"), made.stderr)
+        self.assertEqual(self.modes(self.keys / "nodes" / "leaf0"), {"ca.pem": 0o644, "node.pem": 0o644, "node.key": 0o600})
+        again = trib("credentials", self.keys, "--node", "leaf0")
+        self.assertEqual((again.returncode, f"{self.keys}/nodes/leaf0" in again.stderr), (1, True))
+        self.assertEqual(trib("credentials", self.keys, "--node", "../leaf0").returncode, 2)
+        (self.top / "topology.toml").write_text(TWO_LEVELS)
+        where = ["--topology", self.top / "topology.toml", "--credentials", self.keys, "--listen", "127.0.0.1:0"]
+        manager = Daemon(self.top, "am", ["am", *where])
+        self.addCleanup(manager.close)
+        address = manager.wait_for("X_TRIB_ADDRESS")
+
+        def node(name, folder):
+            url = f"tls://{address}?credentials={folder}"
+            daemon = Daemon(self.top, f"{name}-{folder.name}", ["an", "--name", name, "--manager", url, "--listen", "127.0.0.1:0"])
+            self.addCleanup(daemon.close)
+            return daemon
+
+        def refused(name, folder, *words):
+            daemon = node(name, folder)
+            wait_until(lambda: all(word in daemon.log.read_text() for word in words), 20, f"{name} is told {words}")
+
+        own = self.keys / "nodes" / "leaf0"
+        # Not even while the node is away does another get its name, nor does its key get another.
+        refused("leaf0", self.keys, "has a certificate of its own", "--node leaf0")
+        refused("leaf1", own, "the certificate is that of node `leaf0`", "--name leaf0")
+        node("leaf0", own).wait_for("X_TRIB_ADDRESS")
+        # A node without one registers as before.
+        node("root", self.keys).wait_for("X_TRIB_ADDRESS")
+        status = trib("status", "--json", env={"TRIB_MANAGER": f"tls://{address}?credentials={self.keys}"})
+        connected = {told["name"] for told in json.loads(status.stdout)["nodes"] if told["connected"]}
+        self.assertEqual(connected, {"leaf0", "root"})
 
     @unittest.skipIf(os.getuid() != 0, "takes root, to become an ordinary user")
     def test_an_ordinary_user_gets_in_with_the_users_folder_alone(self):

@@ -19,6 +19,8 @@ pub struct Peer {
     pub role: Role,
     /// The tenant that its certificate names, if it names one.
     pub tenant: Option<String>,
+    /// The aggregation node that its certificate names, if it names one.
+    pub node: Option<String>,
     /// Its software version, as it says.
     pub software: String,
     /// The address from which it connects.
@@ -66,13 +68,13 @@ impl Channel {
             .map_err(|cause| Error::BadCertificate(cause.to_string()))?;
         let secure = Secure::new(stream, Connection::Client(tls), name.clone(), Room::default())?;
         let theirs = handshake::introduce(&secure, &name, hello, limit)?;
-        let peer = Peer { role: Role::Manager, tenant: None, software: theirs.software, address };
+        let peer = Peer { role: Role::Manager, tenant: None, node: None, software: theirs.software, address };
         Ok(Channel { secure, peer, name })
     }
 
     pub(crate) fn established(secure: Secure, theirs: Hello, address: SocketAddr) -> Self {
-        let tenant = handshake::tenant(&secure);
-        let peer = Peer { role: theirs.role, tenant, software: theirs.software, address };
+        let (tenant, node) = (handshake::tenant(&secure), handshake::node(&secure));
+        let peer = Peer { role: theirs.role, tenant, node, software: theirs.software, address };
         Channel { secure, peer, name: address.to_string() }
     }
 

@@ -68,14 +68,16 @@ pub enum Error {
         /// The folder.
         folder: PathBuf,
     },
-    /// This side's caller: the tenant exists already.
+    /// This side's caller: the tenant or node exists already.
     #[error(
-        "tenant {name} has its credentials already, in {folder}, and nothing was changed: give that folder to its hosts, or choose \
-         another name; to give it new ones, remove the folder first",
+        "{kind} {name} has its credentials already, in {folder}, and nothing was changed: give that folder to its hosts, or choose \
+         another name; to give it new ones, remove the folder first, and its certificate from ca.pem",
         folder = folder.display()
     )]
-    TenantExists {
-        /// The tenant.
+    HolderExists {
+        /// What it is: `tenant` or `node`.
+        kind: &'static str,
+        /// Its name.
         name: String,
         /// Its folder.
         folder: PathBuf,
@@ -85,6 +87,11 @@ pub enum Error {
         "`{0}` is no name for a tenant: write 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or a digit"
     )]
     BadTenant(String),
+    /// This side's caller: no certificate can name a node so.
+    #[error(
+        "no certificate can name a node `{0}`: write labels of letters, digits, - and _ with dots between them, as its name in the topology"
+    )]
+    BadNode(String),
     /// One side's certificate was not accepted: another fabric's, or another role's.
     #[error("certificate not accepted: {0}; both sides need credentials of the same fabric, each of its own role")]
     BadCertificate(String),

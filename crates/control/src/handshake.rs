@@ -6,7 +6,7 @@ use trib_messages::reply::{Refusal, Reply, Resource};
 
 use crate::frame;
 use crate::secure::{Limit, Secure};
-use crate::{Error, credentials, tenant};
+use crate::{Error, credentials, named};
 
 /// This build's version, as it stands in `Hello`.
 pub fn software_version() -> &'static str {
@@ -45,7 +45,13 @@ pub(crate) fn welcome(secure: &Secure, name: &str, hello: &Hello, limit: Limit) 
 /// handshake.
 pub(crate) fn tenant(secure: &Secure) -> Option<String> {
     let tls = secure.tls();
-    tls.peer_certificates().and_then(|chain| chain.first()).and_then(tenant::tenant_of)
+    tls.peer_certificates().and_then(|chain| chain.first()).and_then(named::tenant_of)
+}
+
+/// The aggregation node that it names, if it names one.
+pub(crate) fn node(secure: &Secure) -> Option<String> {
+    let tls = secure.tls();
+    tls.peer_certificates().and_then(|chain| chain.first()).and_then(named::node_of)
 }
 
 fn certified(secure: &Secure) -> Result<Role, Error> {

@@ -1,10 +1,10 @@
 //! The authenticated channel between the manager, aggregation nodes and users.
 //!
-//! Map: `url` (the manager's address), `credentials` (which roles may speak), `tenant` (and for
-//! which tenant), `channel` (messages over mutual TLS 1.3), `listener` (the manager's end),
-//! `notify` (telling a supervisor that a daemon is ready), `watchdog` (and that it is still well),
-//! `histogram` (and how long its work takes), `clock` (the time of day), `error` (what went wrong,
-//! and whose fault it is).
+//! Map: `url` (the manager's address), `credentials` (which roles may speak), `named` (and in which
+//! tenant's or node's name), `channel` (messages over mutual TLS 1.3), `listener` (the manager's
+//! end), `notify` (telling a supervisor that a daemon is ready), `watchdog` (and that it is still
+//! well), `histogram` (and how long its work takes), `clock` (the time of day), `error` (what went
+//! wrong, and whose fault it is).
 //!
 //! ```text
 //!   user, node                                      manager
@@ -27,9 +27,9 @@ mod frame;
 mod handshake;
 mod histogram;
 mod listener;
+mod named;
 pub mod notify;
 mod secure;
-mod tenant;
 mod unfinished;
 mod url;
 mod watchdog;
@@ -41,6 +41,6 @@ pub use frame::MESSAGE_MAX;
 pub use handshake::software_version;
 pub use histogram::Histogram;
 pub use listener::{Listener, Pending};
-pub use tenant::is_tenant_name;
+pub use named::is_tenant_name;
 pub use url::{CREDENTIALS_ENV, MANAGER_ENV, ManagerUrl};
 pub use watchdog::Watchdog;

@@ -1,5 +1,6 @@
 //! All that the manager knows, shared by its threads.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,6 +25,8 @@ pub(crate) struct Fabric {
     pub topology: Topology,
     /// The constants with which predictions are made.
     pub constants: Constants,
+    /// The nodes that have certificates of their own, and register with nothing else.
+    pub named_nodes: BTreeSet<String>,
     pub registry: Arc<Registry>,
     pub deputies: Arc<Deputies>,
     pub jobs: Jobs,
@@ -41,6 +44,7 @@ pub(crate) struct Fabric {
 impl Fabric {
     pub(crate) fn new(
         topology: Topology,
+        named_nodes: BTreeSet<String>,
         store: Option<Store>,
         tenants: Option<&Path>,
         constants: Constants,
@@ -66,6 +70,7 @@ impl Fabric {
         let started_ms = unix_ms();
         Ok(Fabric {
             topology,
+            named_nodes,
             constants,
             registry,
             deputies,

@@ -149,7 +149,8 @@ impl Manager {
         let store = options.state.as_deref().map(Store::open).transpose().map_err(Error::State)?;
         let constants = constants(options.constants.as_deref())?;
         tracing::info!(%constants, "predictions");
-        let fabric = Arc::new(Fabric::new(topology, store, options.tenants.as_deref(), constants)?);
+        let named_nodes = Credentials::named_nodes(&options.credentials)?;
+        let fabric = Arc::new(Fabric::new(topology, named_nodes, store, options.tenants.as_deref(), constants)?);
         admission::unheld::watch(&fabric).map_err(Error::Thread)?;
         nodes::watch::watch(&fabric.registry, &fabric.deputies).map_err(Error::Thread)?;
         let server = Server::start(listener, fabric)?;

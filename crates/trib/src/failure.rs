@@ -62,10 +62,11 @@ impl From<trib_control::Error> for Failure {
         match error {
             trib_control::Error::Refused(_)
             | trib_control::Error::Exists { .. }
-            | trib_control::Error::TenantExists { .. } => Self::operation(error),
-            trib_control::Error::NoManager | trib_control::Error::BadUrl { .. } | trib_control::Error::BadTenant(_) => {
-                Self::Usage(error.to_string())
-            }
+            | trib_control::Error::HolderExists { .. } => Self::operation(error),
+            trib_control::Error::NoManager
+            | trib_control::Error::BadUrl { .. }
+            | trib_control::Error::BadTenant(_)
+            | trib_control::Error::BadNode(_) => Self::Usage(error.to_string()),
             _ => Self::environment(error),
         }
     }

@@ -108,6 +108,11 @@ impl Session {
         (Arc::new(session), messages)
     }
 
+    /// Whether it connects from this address.
+    pub(crate) fn comes_from(&self, address: IpAddr) -> bool {
+        self.channel.peer().address.ip() == address
+    }
+
     /// All addresses at which it takes streams.
     pub(crate) fn streams(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         std::iter::once(self.stream).chain(self.further.iter().copied())

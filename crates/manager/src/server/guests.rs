@@ -122,7 +122,7 @@ mod tests {
 
     fn peer(role: Role, tenant: Option<&str>, address: u8) -> Peer {
         let address = SocketAddr::from(([10, 0, 0, address], 1));
-        Peer { role, tenant: tenant.map(str::to_owned), software: String::new(), address }
+        Peer { role, tenant: tenant.map(str::to_owned), node: None, software: String::new(), address }
     }
 
     /// Room for eight: six users, four of a tenant, three of an address.

@@ -1,4 +1,4 @@
-//! `trib credentials`: the keys of a fabric and of its tenants.
+//! `trib credentials`: the keys of a fabric, of its tenants and of single nodes.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -9,7 +9,7 @@ use trib_control::Credentials;
 use crate::failure::Failure;
 use crate::stdout;
 
-/// Make the keys and certificates of a new fabric, of its users, or of a tenant
+/// Make the keys and certificates of a new fabric, of its users, of a tenant, or of one node
 ///
 /// Writes an authority and one certificate with its key for each role: manager, node, user.
 /// DIR/users has what users need and nothing else; its path is printed. Programs name it in
@@ -18,17 +18,23 @@ use crate::stdout;
 ///
 /// The holder of a role's file may act in that role; give nodes the node's, and users DIR/users. A
 /// tenant's programs have a user's certificate of their own, by which the manager counts them; its
-/// folder is printed. The manager believes it from its next start on.
+/// folder is printed. A node can have a certificate that names it: nobody else registers under
+/// that name then, and its holder under no other. The manager believes both from its next start on.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The folder, which must not hold credentials yet; with --tenant or --users: the fabric's
+    /// The folder, which must not hold credentials yet; with --tenant, --node or --users: the
+    /// fabric's
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// Add a tenant to the fabric whose credentials are there: DIR/tenants/NAME for its hosts, its
     /// authority in DIR/ca.pem
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
+    /// Add a certificate for one node of the topology: DIR/nodes/NAME for its host, its authority
+    /// in DIR/ca.pem
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["tenant", "users", "group"])]
+    node: Option<String>,
     /// Make DIR/users of a fabric that has none yet, or give the one that is there to a group
     #[arg(long, conflicts_with = "tenant")]
     users: bool,
@@ -43,9 +49,10 @@ impl Arguments {
         // The group is looked up before anything is made, because a group that does not exist is a
         // typing error.
         let group = self.group.as_deref().map(number_of).transpose()?;
-        let own = match &self.tenant {
-            Some(name) => Credentials::add_tenant(&self.folder, name)?,
-            None => {
+        let own = match (&self.tenant, &self.node) {
+            (Some(name), _) => Credentials::add_tenant(&self.folder, name)?,
+            (None, Some(name)) => Credentials::add_node(&self.folder, name)?,
+            (None, None) => {
                 if !self.users {
                     Credentials::create(&self.folder)?;
                 }
@@ -77,4 +84,5 @@ const EXAMPLES: &str = "\
 Examples:
   trib credentials /etc/tributary --group users       # prints /etc/tributary/users
   trib credentials /etc/tributary --users --group hpc # later, or for another group
-  trib credentials /etc/tributary --tenant astro --group astro";
+  trib credentials /etc/tributary --tenant astro --group astro
+  trib credentials /etc/tributary --node leaf0        # prints /etc/tributary/nodes/leaf0";
