@@ -30,9 +30,10 @@ impl Marks {
         Marks { fragments: header.mark.min(MARK_MAX), segments: header.seq.min(MARK_MAX) }
     }
 
-    /// A header that says these numbers.
+    /// A header that says these numbers. No number is larger than the field may have, whatever
+    /// a peer has said before.
     pub fn said_by(self, header: Header) -> Header {
-        Header { mark: self.fragments, seq: self.segments, ..header }
+        Header { mark: self.fragments.min(MARK_MAX), seq: self.segments.min(MARK_MAX), ..header }
     }
 
     /// The higher number on each path.
@@ -134,6 +135,20 @@ impl Standing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::header::{HEADER_LEN, Kind};
+    use crate::ids::{ChildIndex, Epoch, JobId, NodeId};
+
+    /// A node above may say any mark, and what a rank has heard it says again when it joins: the
+    /// next node's parser would end every connection of that rank.
+    #[test]
+    fn a_mark_beyond_all_numbers_is_said_as_one_that_the_parser_takes() {
+        let heard = Marks { fragments: u64::MAX, segments: u64::MAX - 3 };
+        let mut bytes = [0; HEADER_LEN];
+        let header = Header::new(Kind::Join, JobId(1), Epoch(1), NodeId(0), ChildIndex(0));
+        heard.said_by(header).emit(0, &mut bytes);
+        let (header, _) = Header::parse(&bytes).expect("the parser takes it");
+        assert_eq!(Marks::of(&header), Marks { fragments: MARK_MAX, segments: MARK_MAX });
+    }
 
     #[test]
     fn who_has_left_has_no_say_in_where_an_epoch_begins() {
