@@ -181,7 +181,7 @@ impl<B> NodeCore<B> {
                 }
             }
             (Kind::Grant, Path::Stream, ..) if header.seq == lease.asked() => {
-                self.apply(Decision::Grant(index), out);
+                outcome = self.grant_from_above(index, out);
             }
             (Kind::Revoke, Path::Stream, ..) if header.seq == lease.current() => {
                 self.apply(Decision::Revoke(index), out);
@@ -273,11 +273,12 @@ impl<B> NodeCore<B> {
 #[cfg(test)]
 mod tests {
     use trib_wire::header::FLAG_STREAM;
-    use trib_wire::{ChildIndex, GroupName, RankList, Standing};
+    use trib_wire::{ChildIndex, GroupKey, GroupName, NodeId, RankList, Standing};
 
     use super::*;
-    use crate::Nanos;
-    use crate::node::harness::{BOTH, Log, config, key};
+    use crate::node::NodeConfig;
+    use crate::node::harness::{BOTH, LIMITS, Log, config, key};
+    use crate::{Limits, Nanos};
 
     /// A frame from both children of the root.
     fn bring(core: &mut NodeCore<Vec<u8>>, out: &mut Log, header: Header, body: &Body) {
@@ -286,6 +287,48 @@ mod tests {
             core.on_frame(Nanos(0), Link::Child(child), Frame { path: Path::Stream, header, body, data: None }, out);
         }
     }
+
+    /// A node above that grants more leases than the job has contexts would make this one hold
+    /// more segments than its grant has buffers.
+    #[test]
+    fn a_parent_grants_no_more_leases_than_there_are_contexts() {
+        let (mut core, mut out) =
+            (NodeCore::new(NodeConfig { limits: TWO_GROUPS, ..below_a_parent() }), Log::default());
+        let (nodes, name) = (RankList::EMPTY, GroupName::default());
+        for tag in [7, 8] {
+            let key = GroupKey { tag, members: RankList::from_ranks([0, 1, 2]), ..key() };
+            let join = Body::Join {
+                key: key.clone(),
+                fault: None,
+                standing: Standing::NEW,
+                nodes: nodes.clone(),
+                name: name.clone(),
+            };
+            let header = core.identity.down(Kind::Join, ChildIndex::ALL);
+            bring(&mut core, &mut out, header, &join);
+            from_above(&mut core, &mut out, tag as u32, Kind::Ready, &Body::Ready(key, Marks::default()));
+        }
+        from_above(&mut core, &mut out, 7, Kind::Grant, &Body::None);
+        assert_eq!(core.streams_held(), 1);
+        out.take_sent();
+        from_above(&mut core, &mut out, 8, Kind::Grant, &Body::None);
+        assert_eq!(core.streams_held(), 1, "the job has one");
+        let sent: Vec<Kind> = out.take_sent().iter().map(|sent| sent.kind).collect();
+        assert_eq!(sent, [Kind::GroupError, Kind::GroupError], "both ways, and nothing is granted");
+    }
+
+    fn below_a_parent() -> NodeConfig {
+        NodeConfig { world_size: 3, ..config(Some((NodeId(0), ChildIndex(0)))) }
+    }
+
+    /// A frame about a group that the parent knows by its tag, of its first lease.
+    fn from_above(core: &mut NodeCore<Vec<u8>>, out: &mut Log, group: u32, kind: Kind, body: &Body) {
+        let header = core.identity.up(kind).expect("there is a parent");
+        let header = &Header { group: GroupIndex(group), seq: 1, flags: FLAG_STREAM, ..header };
+        core.on_frame(Nanos(0), Link::Parent, Frame { path: Path::Stream, header, body, data: None }, out);
+    }
+
+    const TWO_GROUPS: Limits = Limits { groups: 2, osts: 2, ..LIMITS };
 
     #[test]
     fn marks_that_come_before_all_that_they_are_about_count() {

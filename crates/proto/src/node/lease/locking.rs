@@ -1,13 +1,13 @@
 //! The lock on stream contexts at this node: gatherings are passed on upward, or decided at the
 //! root of the tree.
 
-use trib_wire::{ChildIndex, GroupIndex, Header, Kind};
+use trib_wire::{ChildIndex, Fault, GroupIndex, Header, Kind, Reason};
 
 use super::Step;
 use crate::lock::Decision;
 use crate::node::at::At;
 use crate::node::info::Duty;
-use crate::node::{NodeCore, NodeOutput, Note};
+use crate::node::{Link, NodeCore, NodeOutput, Note};
 
 impl<B> NodeCore<B> {
     /// Passes a completed gathering on, or decides it at the root of the tree.
@@ -40,6 +40,22 @@ impl<B> NodeCore<B> {
         for decision in decisions {
             self.apply(decision, out);
         }
+    }
+
+    /// The parent grants a lease. If all contexts are in use here, they are further up, and no
+    /// correct node grants another.
+    pub(in crate::node) fn grant_from_above(
+        &mut self,
+        index: GroupIndex,
+        out: &mut impl NodeOutput,
+    ) -> Result<(), Fault> {
+        let folds = self.table.get_mut(index).is_some_and(|group| group.info.duty != Duty::Relay);
+        if folds && self.streams_held() >= self.identity.config.limits.streams as usize {
+            out.note(Note::Violation);
+            return Err(self.identity.between(Reason::Protocol, Link::Parent));
+        }
+        self.apply(Decision::Grant(index), out);
+        Ok(())
     }
 
     /// Carries out a decision of the arbiter, which is here or further up.
