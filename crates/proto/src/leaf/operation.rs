@@ -149,12 +149,14 @@ impl Operation {
         self.cut.layout.bytes(elements, way)
     }
 
-    /// The elements that this rank gives of the pieces from number `seq` to the end.
+    /// The elements that this rank gives of the pieces from number `seq` to the end, which may lie
+    /// before that.
     pub(super) fn given_from(&self, seq: u64) -> Range<u64> {
         if seq <= self.base {
             return self.given.clone();
         }
-        overlap(&(self.cut.piece(seq - self.base).start..self.cut.total), &self.given)
+        let number = (seq - self.base).min(self.pieces);
+        overlap(&(self.cut.piece(number).start..self.cut.total), &self.given)
     }
 
     /// The elements of piece `seq`.

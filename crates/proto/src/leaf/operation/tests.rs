@@ -154,3 +154,23 @@ proptest! {
         prop_assert!(due == 0 || seqs.end - seqs.start > 20, "{} bytes are due for nothing", due);
     }
 }
+
+/// A node may say any mark. Beyond the operation nothing of it is needed, however far.
+#[test]
+fn of_an_operation_that_a_mark_is_beyond_nothing_is_given() {
+    let signature = Signature {
+        collective: Collective::Allreduce,
+        dtype: DataType::F64,
+        op: ReduceOp::Sum,
+        format: WireFormat::Plain,
+        root: 0,
+        count: 100,
+    };
+    let case =
+        Case { signature, layout: signature.layout(), size: 2, me: 0, limits: limits(16, 16, u64::MAX), base: 5 };
+    let (operation, total) = case.operation();
+    for mark in [operation.end(), operation.end() + 1, 1 << 62, u64::MAX] {
+        assert_eq!(operation.given_from(mark), total..total, "mark {mark}");
+    }
+    assert_eq!(operation.given_from(operation.end() - 1), total - 2..total);
+}
