@@ -1138,7 +1138,7 @@ FAULTS = [
     ),
     Fault(
         "a host lays the blocks of its ranks one after the other",
-        [Edit(BOARDS_PIECE, "            into[*rank as usize * block..][..block].copy_from_slice(given);\n", "            let _ = rank;\n            into[member * block..][..block].copy_from_slice(given);\n")],
+        [Edit(BOARDS_PIECE, "            copy(given, &mut into[*rank as usize * block..][..block]);\n", "            let _ = rank;\n            copy(given, &mut into[member * block..][..block]);\n")],
         tests="boards::tests",
         package="trib-client",
     ),
