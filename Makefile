@@ -15,6 +15,8 @@ APPS ?=
 CELLS ?=
 # What `make test-torch` runs: TORCH='collectives/4 faults', TORCH=all, TORCH=--list.
 TORCH ?=
+# How long `make fuzz` runs, in seconds, over all targets.
+TIME ?= 60
 # How many rounds `make rounds` plays, and the seed of the first.
 ROUNDS ?= 100
 FROM ?= 1
@@ -25,7 +27,7 @@ MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v
 # library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo demo-torch test test-long conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch test-gpu bench-torch wheel bench build lint install strip-installed deb package-test dependencies
+.PHONY: help demo demo-torch test test-long conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants fuzz rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch test-gpu bench-torch wheel bench build lint install strip-installed deb package-test dependencies
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 25
@@ -63,6 +65,9 @@ misuse: build ## the libsharp_coll API misused at random, over a fabric of its o
 
 mutants: ## break the protocol core in known ways and show that the simulator notices each
 	@tests/mutants/run
+
+fuzz: ## arbitrary bytes at every parser, and hostile peers at the protocol core, under libFuzzer: TIME=600 (seconds, over all)
+	@fuzz/run --time $(TIME)
 
 rounds: build ## jobs whose nodes are killed, stopped and cut off, in a laboratory: ROUNDS=1000, FROM=1
 	tests/rounds/run --rounds $(ROUNDS) --from $(FROM)
@@ -108,6 +113,9 @@ lint: ## formatting and lints, as `make test` wants them
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --release -p trib-wire -- -D warnings
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+	@# Without the engine, which is C++ and needs no lints.
+	$(CARGO) clippy --release --locked --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target/fuzz-lint -- -D warnings
 
 # One call builds the whole workspace: with fewer packages Cargo would choose other features for the
 # crates that they share, and build these twice. Programs linked with the library look for its
