@@ -67,6 +67,8 @@ mutants: ## break the protocol core in known ways and show that the simulator no
 	@tests/mutants/run
 
 fuzz: ## arbitrary bytes at every parser, and hostile peers at the protocol core, under libFuzzer: TIME=600 (seconds, over all)
+	@# Without the engine, which is C++ and needs no lints.
+	$(CARGO) clippy --release --locked --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target/fuzz-lint -- -D warnings
 	@fuzz/run --time $(TIME)
 
 rounds: build ## jobs whose nodes are killed, stopped and cut off, in a laboratory: ROUNDS=1000, FROM=1
@@ -114,8 +116,6 @@ lint: ## formatting and lints, as `make test` wants them
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --release -p trib-wire -- -D warnings
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
-	@# Without the engine, which is C++ and needs no lints.
-	$(CARGO) clippy --release --locked --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target/fuzz-lint -- -D warnings
 
 # One call builds the whole workspace: with fewer packages Cargo would choose other features for the
 # crates that they share, and build these twice. Programs linked with the library look for its
