@@ -163,7 +163,7 @@ fn names(devices: &[Device<'_>]) -> Vec<String> {
     }
     let name = |(device, (name, _)): (&Device<'_>, &(String, bool))| {
         let is_shared = seen[name.as_str()] > 1 && !host_names[name.as_str()];
-        if name.is_empty() || is_shared { device.id.to_owned() } else { name.clone() }
+        if name.is_empty() || is_shared { plain(device.id) } else { name.clone() }
     };
     devices.iter().zip(&wanted).map(name).collect()
 }

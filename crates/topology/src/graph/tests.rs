@@ -149,6 +149,16 @@ count = 2
 rate = "25gbit"
 "#;
 
+/// A damaged dump has identifiers that are none. The file that is written of it can be read.
+#[test]
+fn no_identifier_is_taken_for_a_list_of_names() {
+    let dump = graph(
+        "switchguid=0x1(1)\nSwitch 4 \"S-1,2\" # \"\" lid 2\n[1] \"H-[1]\"[1](2) # \"\" lid 4 4xEDR\n\n\
+         caguid=0x2\nCa 1 \"H-[1]\" # \"\"\n[1](2) \"S-1,2\"[1] # lid 4 4xEDR\n",
+    );
+    assert_eq!(links(&graph(&dump.to_toml())), links(&dump));
+}
+
 #[test]
 fn graphs_in_toml_may_have_any_shape() {
     let fabric = graph(IRREGULAR);
