@@ -17,6 +17,8 @@ CELLS ?=
 TORCH ?=
 # How long `make fuzz` runs, in seconds, over all targets.
 TIME ?= 60
+# The seed of its draws; 0: a new one each time.
+SEED ?= 0
 # How many rounds `make rounds` plays, and the seed of the first.
 ROUNDS ?= 100
 FROM ?= 1
@@ -69,7 +71,7 @@ mutants: ## break the protocol core in known ways and show that the simulator no
 fuzz: ## arbitrary bytes at every parser, and hostile peers at the protocol core, under libFuzzer: TIME=600 (seconds, over all)
 	@# Without the engine, which is C++ and needs no lints.
 	$(CARGO) clippy --release --locked --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target/fuzz-lint -- -D warnings
-	@fuzz/run --time $(TIME)
+	@fuzz/run --time $(TIME) --seed $(SEED)
 
 rounds: build ## jobs whose nodes are killed, stopped and cut off, in a laboratory: ROUNDS=1000, FROM=1
 	tests/rounds/run --rounds $(ROUNDS) --from $(FROM)
