@@ -88,8 +88,10 @@ fn limits_of_jobs_and_roots_and_kept_hosts_are_told_apart() {
     let (fabric, _nodes) = start();
     let (astro, bio) = (fabric.tenant("astro"), fabric.tenant("bio"));
     let refusal = bio.job(&["h0.cluster"], streams(1)).unwrap_err();
-    assert_eq!((refusal.resource, refusal.holder.as_deref()), (Resource::Host, Some("tenant astro")));
+    assert_eq!((refusal.resource, refusal.holder.as_deref()), (Resource::Host, Some("another tenant")));
     assert!(refusal.text.contains("h0.cluster") && refusal.text.contains("tenant bio"), "{refusal}");
+    let refusal = fabric.user().job(&["h0.cluster"], streams(1)).unwrap_err();
+    assert_eq!(refusal.holder.as_deref(), Some("tenant astro"), "the fabric's own certificate is told of all");
     let _first = astro.job(&["h0"], streams(1)).unwrap();
     let _second = astro.job(&["h0"], streams(1)).unwrap();
     let refusal = astro.job(&["h0"], streams(1)).unwrap_err();
