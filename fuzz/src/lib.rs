@@ -2,8 +2,9 @@
 //!
 //! Map: `memory` (how much the code under test takes from the allocator), `draw` (values from the
 //! engine's bytes), `frames` (headers and bodies that a peer with valid keys may send), `answer`
-//! (what a correct peer above would say), `limits` (small quotas), `ledger` (buffers that are
-//! counted), `node` and `leaf` (drivers of the two cores that check what these ask of them).
+//! (what a correct peer above would say), `limits` (small quotas, and how far an input goes),
+//! `ledger` (buffers that are counted), `node` and `leaf` (drivers of the two cores that check what
+//! these ask of them).
 
 pub mod answer;
 pub mod draw;

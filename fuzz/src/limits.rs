@@ -1,4 +1,4 @@
-//! Small quotas, whose ends a short input can reach.
+//! Small quotas, whose ends a short input can reach, and how far an input goes.
 
 use trib_proto::{Limits, Nanos};
 
@@ -26,3 +26,18 @@ pub fn limits(draw: &mut Draw<'_>) -> Limits {
 
 /// The bytes of a fragment, and of a segment.
 pub const PIECE: u32 = 16;
+/// More steps than fit into the longest input that is worth it.
+pub const STEPS_MAX: usize = 400;
+/// Retransmissions do not end while nobody answers them.
+pub const ROUNDS_MAX: usize = 24;
+/// The elements of a vector, most often.
+pub const ELEMENTS_MAX: u64 = 40;
+/// What passes at a time: less and more than each of a core's own times.
+pub const SPANS: [Nanos; 6] = [
+    Nanos(1),
+    Nanos::from_micros(300),
+    Nanos::from_millis(20),
+    Nanos::from_millis(400),
+    Nanos::from_millis(1000),
+    Nanos::from_millis(61_000),
+];

@@ -15,7 +15,7 @@ use trib_fuzz::answer::Above;
 use trib_fuzz::draw::Draw;
 use trib_fuzz::frames::{Frame, change, frame, ranks, signature};
 use trib_fuzz::leaf::Leaf;
-use trib_fuzz::limits::limits;
+use trib_fuzz::limits::{ELEMENTS_MAX, ROUNDS_MAX, SPANS, STEPS_MAX, limits};
 use trib_fuzz::node::{EPOCH, JOB, NODE};
 use trib_proto::Nanos;
 use trib_wire::{ChildIndex, Epoch, Header, Kind, RankList, Signature};
@@ -134,17 +134,4 @@ fn operation(draw: &mut Draw<'_>) -> Signature {
 
 /// Its number.
 const RANK: u32 = 1;
-/// More steps than fit into the longest input that is worth it.
-const STEPS_MAX: usize = 400;
-/// Retransmissions do not end while nobody answers them.
-const ROUNDS_MAX: usize = 24;
-const ELEMENTS_MAX: u64 = 40;
 const DAY: Nanos = Nanos::from_millis(86_400_000);
-const SPANS: [Nanos; 6] = [
-    Nanos(1),
-    Nanos::from_micros(300),
-    Nanos::from_millis(20),
-    Nanos::from_millis(400),
-    Nanos::from_millis(1000),
-    Nanos::from_millis(61_000),
-];

@@ -13,6 +13,7 @@ use trib_fuzz::answer::Above;
 use trib_fuzz::draw::Draw;
 use trib_fuzz::frames::{Frame, change, frame, ranks, signature};
 use trib_fuzz::leaf::Leaf;
+use trib_fuzz::limits::{ELEMENTS_MAX, ROUNDS_MAX, SPANS, STEPS_MAX};
 use trib_fuzz::node::{LEAVES, Node};
 use trib_proto::Nanos;
 use trib_proto::node::Link;
@@ -221,17 +222,3 @@ fn operation(draw: &mut Draw<'_>) -> Signature {
 fn below() -> RankList {
     RankList::world(LEAVES + 2)
 }
-
-/// More steps than fit into the longest input that is worth it.
-const STEPS_MAX: usize = 400;
-/// Retransmissions do not end while nobody answers them.
-const ROUNDS_MAX: usize = 24;
-const ELEMENTS_MAX: u64 = 40;
-const SPANS: [Nanos; 6] = [
-    Nanos(1),
-    Nanos::from_micros(300),
-    Nanos::from_millis(20),
-    Nanos::from_millis(400),
-    Nanos::from_millis(1000),
-    Nanos::from_millis(61_000),
-];
