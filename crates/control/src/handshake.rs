@@ -1,5 +1,6 @@
 //! The first messages of both sides: which version each speaks, and in which role.
 
+use rustls::pki_types::CertificateDer;
 use trib_messages::Message;
 use trib_messages::hello::{Hello, Role};
 use trib_messages::reply::{Refusal, Reply, Resource};
@@ -44,14 +45,17 @@ pub(crate) fn welcome(secure: &Secure, name: &str, hello: &Hello, limit: Limit) 
 /// The tenant that the other side's certificate names, if it names one. It is known after the
 /// handshake.
 pub(crate) fn tenant(secure: &Secure) -> Option<String> {
-    let tls = secure.tls();
-    tls.peer_certificates().and_then(|chain| chain.first()).and_then(named::tenant_of)
+    named_by(secure, named::tenant_of)
 }
 
 /// The aggregation node that it names, if it names one.
 pub(crate) fn node(secure: &Secure) -> Option<String> {
+    named_by(secure, named::node_of)
+}
+
+fn named_by(secure: &Secure, name_of: impl Fn(&CertificateDer<'_>) -> Option<String>) -> Option<String> {
     let tls = secure.tls();
-    tls.peer_certificates().and_then(|chain| chain.first()).and_then(named::node_of)
+    tls.peer_certificates().and_then(|chain| chain.first()).and_then(name_of)
 }
 
 fn certified(secure: &Secure) -> Result<Role, Error> {
