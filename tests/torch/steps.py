@@ -9,7 +9,7 @@ import subprocess
 import time
 import typing
 
-from environment import NEWEST, OLDEST
+from environment import NEWEST, OTHERS
 from ranks import Failed, Program
 
 from harness import Fabric, send
@@ -196,14 +196,15 @@ def steps_of_training():
     yield Step("training/same", same_weights, "the same weights, run after run, also with gradients as views", asked=True)
 
 
-def steps_with_the_oldest():
-    """Torch for them is another download of its size."""
-    for name, run, words in (
-        ("collectives", functools.partial(collectives, 4), "every collective, type and operator on 4 ranks"),
-        ("training", functools.partial(training, "ddp", 0.85), "DDP, a convolutional net"),
-        ("device", device, "tensors of a device that a stand-in for CUDA's driver makes, on 3 ranks"),
-    ):
-        yield Step(f"oldest/{name}", run, f"{words}, with torch {OLDEST}", OLDEST, asked=True)
+def steps_with_another_torch():
+    """Each of those is another download of its size."""
+    for age, version in OTHERS.items():
+        for name, run, words in (
+            ("collectives", functools.partial(collectives, 4), "every collective, type and operator on 4 ranks"),
+            ("training", functools.partial(training, "ddp", 0.85), "DDP, a convolutional net"),
+            ("device", device, "tensors of a device that a stand-in for CUDA's driver makes, on 3 ranks"),
+        ):
+            yield Step(f"{age}/{name}", run, f"{words}, with torch {version}", version, asked=True)
 
 
 def with_backups():
@@ -220,6 +221,6 @@ STEPS = [
     Step("faults/late", late_rank, "a rank is late: a limit passes, and the operation goes on"),
     Step("faults/restart", restart, "a rank is killed under torchrun --max-restarts"),
     Step("device", device, "tensors of a device that a stand-in for CUDA's driver makes, on 3 ranks"),
-    *steps_with_the_oldest(),
+    *steps_with_another_torch(),
     Step("doctor", doctor, "python -m tributary.torch.doctor"),
 ]

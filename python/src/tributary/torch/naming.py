@@ -22,7 +22,7 @@ class _ByBackend(dist.ProcessGroup):
     """A group that has a backend, which keeps its names."""
 
     def __init__(self, store: dist.Store, rank: int, size: int) -> None:
-        super().__init__(store, rank, size)
+        super().__init__(rank, size)
         self._backend = _Backend(rank, size)
         kind = dist.ProcessGroup.BackendType.CUSTOM
         self._register_backend(CPU, kind, self._backend)
@@ -33,7 +33,7 @@ class _ByItself(dist.ProcessGroup):
     """A group that keeps its names."""
 
     def __init__(self, store: dist.Store, rank: int, size: int) -> None:
-        super().__init__(store, rank, size)
+        super().__init__(rank, size)
         self._given = ["", ""]
 
     def getGroupName(self) -> str:

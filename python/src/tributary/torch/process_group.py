@@ -57,6 +57,9 @@ _BROADCAST = _operation("broadcast", "bcast")
 _ALL_GATHER = _operation("all_gather", "allgather")
 _BARRIER = _operation("barrier", "barrier")
 
+#: Whether torch takes no work for an operation that a program waits for at once. Older versions wait
+#: for the work themselves, and do not say of every call which kind it is.
+_WAITS_HERE = hasattr(c10d.AllreduceOptions, "asyncOp")
 _REDUCTIONS = (dist.ReduceOp, dist.ReduceOp.RedOpType)
 
 
@@ -337,8 +340,7 @@ class ProcessGroupTributary(NamedGroup):
         if buffer is not None and is_staged_by_library(buffer):
             device = buffer.device
             arguments = (*arguments, current(device))
-        # Torch 2.6 does not say, and waits afterwards.
-        is_async = getattr(call.options, "asyncOp", True) or self._coalesced is not None
+        is_async = not _WAITS_HERE or call.options.asyncOp or self._coalesced is not None
         try:
             if is_async or device is not None:
                 function = operation.on_host if device is None else operation.in_stream
