@@ -16,6 +16,8 @@ from harness import Fabric, send
 
 #: What nodes have reduced before one of them is killed: that is in the first epoch of the training.
 FOLDS_FIRST = 200
+#: What is done on two levels.
+LEVELS = ("allreduce", "reduce_scatter", "all_gather", "broadcast")
 STAND_IN = pathlib.Path(__file__).resolve().parents[1] / "cuda" / "stand_in.c"
 
 
@@ -84,13 +86,28 @@ def all_same(how, ranks, place):
     return f"right on {ranks} ranks"
 
 
-def device(place):
-    """Tensors of a device, over a stand-in for CUDA's driver whose memory the host may touch."""
+def stand_in(place):
+    """The environment with a stand-in for CUDA's driver whose memory the host may touch."""
     driver = place.folder / "libcuda.so.1"
     flags = ["-shared", "-fPIC", "-fvisibility=hidden", "-O1", "-pthread", "-o"]
     subprocess.run(["gcc", *flags, driver, STAND_IN], check=True)
-    env = {"LD_LIBRARY_PATH": str(place.folder), "STAND_IN_OPEN": "1"}
-    told = place.program(3, "device_worker.py", env=env).run(200)
+    return {"LD_LIBRARY_PATH": str(place.folder), "STAND_IN_OPEN": "1", "TRIB_TORCH_NCCL": "off"}
+
+
+def levels(ranks, place):
+    """Tensors of such a device, with Gloo in NCCL's place on two hosts."""
+    told = place.program(ranks, "levels_worker.py", env=stand_in(place)).run(200)
+    for each in told.values():
+        need(not any(each["waits"].values()), f"the backend waits for a whole device: {each['waits']}")
+        counts = each["counts"]
+        need(all(counts.get(f"nccl.{name}") for name in LEVELS), f"something went past the host's level: {counts}")
+        need(counts["tree.allreduce"] == counts["nccl.allreduce"] + 1, f"only the short vector stays with the tree: {counts}")
+    return f"{told[0]['compared']} results; {told[0]['counts']}"
+
+
+def device(place):
+    """Tensors of a device, over a stand-in for CUDA's driver."""
+    told = place.program(3, "device_worker.py", env=stand_in(place)).run(200)
     for each in told.values():
         need(not any(each["waits"].values()), f"the backend waits for a whole device: {each['waits']}")
         need(each["out"] > 30 and each["recorded"] > 30, f"hardly anything went through the device: {each}")
@@ -221,6 +238,7 @@ STEPS = [
     Step("faults/late", late_rank, "a rank is late: a limit passes, and the operation goes on"),
     Step("faults/restart", restart, "a rank is killed under torchrun --max-restarts"),
     Step("device", device, "tensors of a device that a stand-in for CUDA's driver makes, on 3 ranks"),
+    Step("levels", functools.partial(levels, 4), "the same with NCCL's part on two hosts done by Gloo, on 4 ranks"),
     *steps_with_another_torch(),
     Step("doctor", doctor, "python -m tributary.torch.doctor"),
 ]

@@ -21,12 +21,15 @@ from tributary.context import Context
 from tributary.errors import Error
 from tributary.group import Group
 from tributary.request import Request
-from tributary.torch import jobs
+from tributary.torch import hosts, jobs
+from tributary.torch.levels import LEAST, OPERATORS_OF_NCCL, Levels, Pipeline
 from tributary.torch.naming import NAME, NamedGroup
+from tributary.torch.nccl import TYPES as TYPES_OF_NCCL
+from tributary.torch.nccl import HostGroup
 from tributary.torch.others import GlooGroup
-from tributary.torch.staging import is_staged_by_library, joined, room, split, staged
 from tributary.torch.recorder import Record
-from tributary.torch.reduction import average, reduction
+from tributary.torch.reduction import Reduction, average, reduction
+from tributary.torch.staging import is_staged_by_library, joined, room, split, staged
 from tributary.torch.streams import Arrival, current
 from tributary.torch.work import Completer, Work, Works
 
@@ -90,13 +93,17 @@ class ProcessGroupTributary(NamedGroup):
         self._group = group
         self._name = name
         self._owns_context = owns_context
+        # NCCL on each host, from the first long vector of a device on, if there is use for it.
+        self._levels: Levels | None = None
+        self._is_agreed = False
         self._gloo = GlooGroup(store, group.rank, group.size, timeout)
         self._completer = Completer(f"tributary {name}")
         self._coalesced: list[Any] | None = None
         # Works under way. In torch 2.6 its own code in C++ holds no more of a work than the half
         # that is in C++.
         self._under_way: collections.deque[Work] = collections.deque()
-        #: How many operations went which way, by `tree.` or `gloo.` and the call's name.
+        #: How many operations went which way, by `tree.` or `gloo.` and the call's name; `nccl.`
+        #: counts those of the tree that NCCL has reduced or spread on each host.
         self.counts: collections.Counter[str] = collections.Counter()
 
     # Reductions
@@ -113,7 +120,8 @@ class ProcessGroupTributary(NamedGroup):
             buffer.detach().mul_(how.factor)
         arguments = (IN_PLACE, buffer.data_ptr(), buffer.numel() * how.dtype.values, how.dtype.code, how.code)
         finish = self._finisher(buffer, tensor, how.averages)
-        return self._do(_ALLREDUCE, Call(tensor, finish, [tensor], options, buffer), buffer, arguments)
+        begin = self._on_levels(buffer, lambda levels: levels.allreduce(buffer, how), how)
+        return self._do(_ALLREDUCE, Call(tensor, finish, [tensor], options, buffer), buffer, arguments, begin)
 
     def allreduce_coalesced(self, tensors: Sequence[torch.Tensor], opts: Any = None) -> Any:
         """Reduces each of the tensors in place on every member."""
@@ -179,7 +187,8 @@ class ProcessGroupTributary(NamedGroup):
         buffer = staged(tensor) if gives else room(tensor)
         finish = None if gives else self._finisher(buffer, tensor, False)
         call = Call(tensor, finish, [tensor], options, buffer)
-        return self._do(_BROADCAST, call, buffer, (buffer.data_ptr(), buffer.nbytes, root))
+        begin = self._on_levels(buffer, lambda levels: levels.broadcast(buffer, root))
+        return self._do(_BROADCAST, call, buffer, (buffer.data_ptr(), buffer.nbytes, root), begin)
 
     def allgather(self, outputs: Sequence[Sequence[torch.Tensor]], inputs: Tensors, opts: Any = None) -> Any:
         """Every member gets the tensors of all. They may differ in length: each output says how
@@ -320,21 +329,35 @@ class ProcessGroupTributary(NamedGroup):
     def abort(self) -> None:
         """Leaves the group at once: what is outstanding fails, here and on the other members."""
         self._group.leave()
+        if self._levels is not None:
+            self._levels.leave()
 
     def shutdown(self) -> None:
         """Leaves the group, and the job if this group has joined it."""
         self._completer.close()
         self._gloo.close()
+        if self._levels is not None:
+            self._levels.close()
         self._group.free()
         if self._owns_context:
             jobs.leave(self._context)
 
     # Helpers
 
-    def _do(self, operation: Operation, call: Call, buffer: torch.Tensor | None, arguments: tuple[Any, ...]) -> Any:
+    def _do(
+        self,
+        operation: Operation,
+        call: Call,
+        buffer: torch.Tensor | None,
+        arguments: tuple[Any, ...],
+        begin: Callable[[], Pipeline] | None = None,
+    ) -> Any:
         """Does what a program waits for at once, which then has no work; begins what it does not.
-        Over memory of a device, all is done in the order of the stream that is current there."""
+        Over memory of a device, all is done in the order of the stream that is current there, and
+        `begin` begins it on two levels."""
         self.counts[operation.counter] += 1
+        if begin is not None:
+            self.counts[f"nccl.{operation.name}"] += 1
         record = Record(self._name, operation.name, call.tensor)
         device = None
         if buffer is not None and is_staged_by_library(buffer):
@@ -344,7 +367,7 @@ class ProcessGroupTributary(NamedGroup):
         try:
             if is_async or device is not None:
                 function = operation.on_host if device is None else operation.in_stream
-                request = self._group._post(function, *arguments, held=call.held, value=None)
+                request = begin() if begin else self._group._post(function, *arguments, held=call.held, value=None)
                 if is_async:
                     return self._begun(call, request, record, device)
                 Arrival(device).settle(request, self._limit(call.options), call.finish, call.results)
@@ -366,7 +389,40 @@ class ProcessGroupTributary(NamedGroup):
         seconds = options.timeout.total_seconds()
         return seconds if seconds > 0 else self._seconds
 
-    def _begun(self, call: Call, request: Request[Any], record: Record, device: torch.device | None) -> Work:
+    def _on_levels(
+        self, vector: torch.Tensor, begin: Callable[[Levels], Pipeline], how: Reduction | None = None
+    ) -> Callable[[], Pipeline] | None:
+        """What begins an operation with NCCL on each host, if it is used for this vector: of all
+        members or of none."""
+        if vector.nbytes < LEAST or not is_staged_by_library(vector):
+            return None
+        if how is not None and (vector.dtype not in TYPES_OF_NCCL or how.code not in OPERATORS_OF_NCCL):
+            return None
+        if not self._is_agreed:
+            self._levels, self._is_agreed = self._agree(vector.device), True
+        levels = self._levels
+        if levels is None:
+            return None
+        if vector.device != levels.device:
+            raise ValueError(f"this process group has reduced vectors of {levels.device} and cannot take one of {vector.device}")
+        return lambda: begin(levels)
+
+    def _agree(self, device: torch.device) -> Levels | None:
+        """Finds out with the other members whether NCCL is used on each host, and makes what it takes."""
+        group, store = self._group, dist.PrefixStore("hosts", self._prefixed_store)
+        found = hosts.agree(store, group.rank, group.size, device, self._timeout)
+        if found.why_not:
+            return None
+        host, ranks = next((number, ranks) for number, ranks in enumerate(found.ranks) if group.rank in ranks)
+        place = ranks.index(group.rank)
+        on_host = HostGroup(dist.PrefixStore(str(host), store), place, len(ranks), self._timeout)
+        members = [group.members[of_host[place]] for of_host in found.ranks]
+        between = None
+        if len(members) > 1:
+            between = jobs.group(self._context, members, f"{self._name}, rank {place} of each host", self._timeout)
+        return Levels(found, group.rank, device, on_host, between)
+
+    def _begun(self, call: Call, request: Request[Any] | Pipeline, record: Record, device: torch.device | None) -> Work:
         arrival = None if device is None else Arrival(device)
         limit = self._limit(call.options)
         work = Work(request, call.finish, call.results, limit, record, self._completer, arrival)
@@ -401,13 +457,15 @@ class ProcessGroupTributary(NamedGroup):
         arguments = (flat.data_ptr(), buffer.data_ptr(), count, how.dtype.code, how.code)
         part = buffer if buffer is output else buffer.view(-1)[: output.numel()].view(output.shape)
         finish = self._finisher(part, output, how.averages)
-        return self._do(_REDUCE_SCATTER, Call(output, finish, [output], options, (flat, buffer)), flat, arguments)
+        begin = self._on_levels(flat, lambda levels: levels.reduce_scatter(flat, buffer, how), how)
+        return self._do(_REDUCE_SCATTER, Call(output, finish, [output], options, (flat, buffer)), flat, arguments, begin)
 
     def _gathered(
         self, give: torch.Tensor, flat: torch.Tensor, finish: Callable[[], None] | None, results: list[torch.Tensor], options: Any
     ) -> Any:
         arguments = (give.data_ptr(), flat.data_ptr(), give.nbytes)
-        return self._do(_ALL_GATHER, Call(give, finish, results, options, (give, flat)), give, arguments)
+        begin = self._on_levels(flat, lambda levels: levels.all_gather(give, flat))
+        return self._do(_ALL_GATHER, Call(give, finish, results, options, (give, flat)), give, arguments, begin)
 
     def _all(self, works: Iterable[Any]) -> Any:
         """One work of several, which are under way at once."""

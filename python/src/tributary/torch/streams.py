@@ -5,12 +5,11 @@ A result is there for what a stream does next, not for the host: torch's own bac
 promise the same. So neither waiting for a work nor finishing it waits for the device.
 """
 
-from collections.abc import Callable
-from typing import Any
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 import torch
-
-from tributary.request import Request
 
 
 def current(device: torch.device) -> int:
@@ -23,6 +22,13 @@ def future(device: torch.device | None) -> "torch.futures.Future[Any]":
     return torch.futures.Future(devices=[device] if device is not None else None)
 
 
+class Pending(Protocol):
+    """An operation under way over memory of a device."""
+
+    def wait_stream(self, stream: int, timeout: float | None = None) -> Any:
+        """Makes a stream, as the driver names it, wait for the result."""
+
+
 class Arrival:
     """The result of an operation over memory of a device, once it is queued there."""
 
@@ -31,7 +37,7 @@ class Arrival:
         self._event: torch.cuda.Event | None = None
 
     def settle(
-        self, request: Request[Any], timeout: float | None, finish: Callable[[], None] | None, held: list[torch.Tensor]
+        self, request: Pending, timeout: float | None, finish: Callable[[], None] | None, held: list[torch.Tensor]
     ) -> None:
         """Makes the current stream wait for the result, and queues there what is to be done with
         it."""
@@ -54,3 +60,51 @@ class Arrival:
     def has_come(self) -> bool:
         """Whether the result is there."""
         return self._event is not None and self._event.query()
+
+
+class Side:
+    """A stream of the backend's own."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._stream = torch.cuda.Stream(device)
+        #: As the driver names it.
+        self.handle: int = self._stream.cuda_stream
+
+    @contextlib.contextmanager
+    def current(self) -> Iterator[None]:
+        """What torch queues meanwhile comes to this stream."""
+        with torch.cuda.stream(self._stream):
+            yield
+
+    @contextlib.contextmanager
+    def after_current(self) -> Iterator[None]:
+        """The same, behind what the stream holds that is current before."""
+        event = torch.cuda.Event()
+        event.record(torch.cuda.current_stream(self._device))
+        self._stream.wait_event(event)
+        with self.current():
+            yield
+
+    def wait_for(self, other: "Side") -> None:
+        """What is queued from now on comes behind what the other one holds."""
+        self._stream.wait_event(other.event())
+
+    def event(self) -> "torch.cuda.Event":
+        """One that comes when all is done that is queued."""
+        event = torch.cuda.Event()
+        event.record(self._stream)
+        return event
+
+    def wait_event(self, stream: int, event: "torch.cuda.Event") -> None:
+        """Makes a stream, as the driver names it, wait for an event."""
+        known = torch.cuda.current_stream(self._device)
+        if stream != known.cuda_stream:
+            # Torch takes 0, the default stream, for a wish for a new one.
+            is_default = stream == 0
+            known = torch.cuda.default_stream(self._device) if is_default else torch.cuda.ExternalStream(stream, device=self._device)
+        known.wait_event(event)
+
+    def uses(self, tensor: torch.Tensor) -> None:
+        """Torch may not give the tensor's memory to others before this stream is done with it."""
+        tensor.record_stream(self._stream)

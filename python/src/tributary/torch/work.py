@@ -5,7 +5,7 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -14,6 +14,9 @@ from tributary.errors import Error
 from tributary.request import Request
 from tributary.torch.recorder import Record
 from tributary.torch.streams import Arrival, current, future
+
+if TYPE_CHECKING:
+    from tributary.torch.levels import Pipeline
 
 #: What `wait` is called with by those that set no limit of their own.
 NO_TIMEOUT = timedelta(0)
@@ -29,7 +32,7 @@ class Work(dist.Work):
 
     def __init__(
         self,
-        request: Request[Any],
+        request: "Request[Any] | Pipeline",
         finish: Callable[[], None] | None,
         results: list[torch.Tensor],
         timeout: float | None,
