@@ -35,9 +35,11 @@ pub struct Params {
     /// This host's name in the fabric's topology; without it `TRIB_HOST`, else the system's host
     /// name.
     pub host: Option<String>,
-    /// An exchange between the ranks; without it they meet at the manager under the name
-    /// `TRIB_RENDEZVOUS`.
+    /// An exchange between the ranks; without it they meet at the manager.
     pub oob: Option<Box<dyn OutOfBand>>,
+    /// The name under which they meet there, a new one for each job; without it that of
+    /// `TRIB_RENDEZVOUS`.
+    pub rendezvous: Option<String>,
     /// Time limit of joining; without it `TRIB_TIMEOUT_MS`, else 30 s.
     pub timeout: Option<Duration>,
     /// The caller's own progress function.
@@ -60,6 +62,7 @@ impl Params {
             manager: None,
             host: None,
             oob: None,
+            rendezvous: None,
             timeout: None,
             progress: None,
             ask: QuotaAsk::default(),
@@ -145,6 +148,19 @@ impl Params {
             return Err(Error::Invalid(format!("a host name has 1 to {HOST_MAX} bytes; set {HOST_ENV}")));
         }
         Ok(name)
+    }
+
+    /// The name under which ranks without an exchange meet at the manager.
+    pub(crate) fn meeting_name(&self) -> Result<String, Error> {
+        if let Some(name) = &self.rendezvous {
+            return Ok(name.clone());
+        }
+        setting(RENDEZVOUS_ENV)?.ok_or_else(|| {
+            Error::Invalid(format!(
+                "no out-of-band exchange given and {RENDEZVOUS_ENV} is not set: start the program with `trib run`, or \
+                 give an exchange"
+            ))
+        })
     }
 
     /// What the job asks for: the caller's wishes, completed by those of the environment.

@@ -10,18 +10,13 @@ use super::{Deadline, Joined, connect, manager, numa};
 use crate::engine::Shared;
 use crate::error::Error;
 use crate::group::Group;
-use crate::params::{Params, RENDEZVOUS_ENV, setting};
+use crate::params::Params;
 
 /// Joins the job.
 pub(super) fn join(params: &Params) -> Result<Joined, Error> {
     let deadline = Deadline::after(params.time_limit()?);
     let wait = params.queue_limit()?;
-    let rendezvous = setting(RENDEZVOUS_ENV)?.ok_or_else(|| {
-        Error::Invalid(format!(
-            "no out-of-band exchange given and {RENDEZVOUS_ENV} is not set: start the program with `trib run`, or give an \
-             exchange"
-        ))
-    })?;
+    let rendezvous = params.meeting_name()?;
     let candidacy = Candidacy::open(params);
     let request = Request::Attach(AttachRequest {
         rendezvous,
