@@ -1,0 +1,193 @@
+//! Who waits to be connected to.
+
+use std::ffi::c_int;
+use std::io::{ErrorKind, Read};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Mutex, PoisonError};
+
+use super::stream::Stream;
+use crate::failure::Failure;
+use crate::handle::{Handle, MAGIC, secret};
+
+/// A greeting: the magic, and the secret of the handle.
+const GREETING: usize = 24;
+/// Connections that have not greeted yet; the oldest gives way to a new one.
+const STRANGERS_MAX: usize = 16;
+
+/// A listener for one sender.
+pub struct Listener {
+    socket: TcpListener,
+    greeting: [u8; GREETING],
+    strangers: Mutex<Vec<Stranger>>,
+}
+
+/// A connection that has not shown the secret yet.
+struct Stranger {
+    socket: TcpStream,
+    said: [u8; GREETING],
+    len: usize,
+}
+
+impl Listener {
+    /// Listens at an address, and says how to reach it.
+    pub fn open(ip: IpAddr) -> Result<(Listener, Handle), Failure> {
+        let failed = |error| Failure::system(&format!("listen at {ip}"), &error);
+        let socket = TcpListener::bind(SocketAddr::new(ip, 0)).map_err(failed)?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        let handle = Handle { secret: secret()?, address: Some(socket.local_addr().map_err(failed)?) };
+        let mut greeting = [0; GREETING];
+        greeting[..8].copy_from_slice(&MAGIC);
+        greeting[8..].copy_from_slice(&handle.secret);
+        Ok((Listener { socket, greeting, strangers: Mutex::default() }, handle))
+    }
+
+    /// The connection of the one who knows the secret, if it is here. It never waits.
+    pub fn accept(&self) -> Result<Option<Stream>, Failure> {
+        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+        // As many as may wait: a flood of connections does not keep the caller here.
+        for _ in 0..STRANGERS_MAX {
+            match self.socket.accept() {
+                Ok((socket, _)) => {
+                    if strangers.len() == STRANGERS_MAX {
+                        strangers.remove(0);
+                    }
+                    strangers.extend(Stranger::new(socket));
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if is_the_strangers(&error) => {}
+                Err(error) => return Err(Failure::system("accept", &error)),
+            }
+        }
+        let mut known = None;
+        strangers.retain_mut(|stranger| match stranger.listen() {
+            Heard::Nothing => true,
+            Heard::All if stranger.said == self.greeting && known.is_none() => {
+                known = stranger.socket.try_clone().ok();
+                false
+            }
+            Heard::All | Heard::End => false,
+        });
+        Ok(known.map(Stream::accepted))
+    }
+}
+
+enum Heard {
+    Nothing,
+    All,
+    End,
+}
+
+impl Stranger {
+    fn new(socket: TcpStream) -> Option<Stranger> {
+        socket.set_nonblocking(true).ok()?;
+        socket.set_nodelay(true).ok()?;
+        Some(Stranger { socket, said: [0; GREETING], len: 0 })
+    }
+
+    fn listen(&mut self) -> Heard {
+        while self.len < GREETING {
+            match self.socket.read(&mut self.said[self.len..]) {
+                Ok(0) => return Heard::End,
+                Ok(count) => self.len += count,
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                    return Heard::Nothing;
+                }
+                Err(_) => return Heard::End,
+            }
+        }
+        Heard::All
+    }
+}
+
+/// Whether an accept failed because a connection was given up before.
+fn is_the_strangers(error: &std::io::Error) -> bool {
+    const THEIRS: [c_int; 4] = [libc::ECONNABORTED, libc::EINTR, libc::EPROTO, libc::ENETDOWN];
+    error.raw_os_error().is_some_and(|code| THEIRS.contains(&code))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::failure::Code;
+
+    fn open() -> (Listener, Handle) {
+        Listener::open("127.0.0.1".parse().unwrap()).unwrap()
+    }
+
+    fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+        let began = Instant::now();
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
+            assert!(began.elapsed() < Duration::from_secs(20), "nothing came");
+            std::thread::yield_now();
+        }
+    }
+
+    fn pair() -> (Stream, Stream) {
+        let (listener, handle) = open();
+        let sender = Stream::connect(&handle).unwrap();
+        until(|| sender.has_greeted().unwrap().then_some(()));
+        let receiver = until(|| listener.accept().unwrap());
+        (sender, receiver)
+    }
+
+    #[test]
+    fn nobody_is_accepted_before_someone_connects() {
+        let (listener, _) = open();
+        assert!(listener.accept().unwrap().is_none());
+    }
+
+    #[test]
+    fn who_does_not_know_the_secret_is_sent_away() {
+        let (listener, handle) = open();
+        let address = handle.address.unwrap();
+        let mut liar = TcpStream::connect(address).unwrap();
+        liar.write_all(&[MAGIC.as_slice(), &[0; 16]].concat()).unwrap();
+        let mut silent: Vec<TcpStream> = (0..STRANGERS_MAX + 4).map(|_| TcpStream::connect(address).unwrap()).collect();
+        silent[0].write_all(b"GET / HTTP/1.0\r\n").unwrap();
+        for _ in 0..20 {
+            assert!(listener.accept().unwrap().is_none());
+        }
+        assert!(listener.strangers.lock().unwrap().len() <= STRANGERS_MAX);
+        // The one who knows it comes through nevertheless.
+        let sender = Stream::connect(&handle).unwrap();
+        until(|| {
+            sender.has_greeted().unwrap();
+            listener.accept().unwrap()
+        });
+        liar.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        assert!(matches!(liar.read(&mut [0; 1]), Ok(0) | Err(_)));
+    }
+
+    #[test]
+    fn an_end_knows_its_direction_and_that_the_other_has_gone() {
+        let (sender, receiver) = pair();
+        let mut byte = [0u8; 1];
+        // SAFETY: the byte outlives the requests.
+        unsafe {
+            assert_eq!(sender.begin(byte.as_mut_ptr(), 1, false).unwrap_err().code, Code::Internal);
+            assert_eq!(receiver.begin(std::ptr::null_mut(), 1, false).unwrap_err().code, Code::Argument);
+        }
+        drop(sender);
+        let failure = until(|| {
+            // SAFETY: as above.
+            unsafe { receiver.begin(byte.as_mut_ptr(), 1, false) }.err()
+        });
+        assert_eq!(failure.code, Code::Remote);
+    }
+
+    #[test]
+    fn connecting_to_nobody_fails() {
+        let (listener, handle) = open();
+        drop(listener);
+        match Stream::connect(&handle) {
+            Err(failure) => assert_eq!(failure.code, Code::System),
+            Ok(sender) => assert_eq!(until(|| sender.has_greeted().err()).code, Code::Remote),
+        }
+    }
+}
