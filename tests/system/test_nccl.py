@@ -1,0 +1,107 @@
+"""The network plugin for NCCL, with ranks that play NCCL's part: messages between two ranks over
+TCP, allreduces of all ranks through the tree, and what can go wrong. `make test-gpu` has NCCL itself."""
+
+import re
+import tempfile
+import unittest
+
+from harness import BUILD, Fabric, Ranks
+from nccl_plugin import ARGUMENT, INTERNAL, OPTIONAL, REMOTE, USAGE, VERSIONS
+
+LIBRARY = str(BUILD / "libnccl-net-tributary.so")
+LOOPBACK = {"NCCL_SOCKET_IFNAME": "lo"}
+
+
+def run(function, ranks, fabric=None, version=11, env=None):
+    with tempfile.TemporaryDirectory(prefix="trib-nccl-") as folder:
+        argument = {"library": LIBRARY, "folder": folder, "version": version}
+        with Ranks(fabric, ranks, "nccl_worker", function, argument, env={**LOOPBACK, **(env or {})}) as started:
+            return started.results()
+
+
+class Plugin(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.fabric = Fabric()
+        cls.addClassCleanup(cls.fabric.__exit__)
+
+    def test_every_version_describes_the_same_device(self):
+        (found,) = run("described", 1, self.fabric)
+        self.assertEqual(len(found), 2 * len(VERSIONS))
+        for which, table in found.items():
+            self.assertEqual(table["name"], "tributary", which)
+            self.assertLessEqual(set(table["absent"]), OPTIONAL, which)
+            told = table["properties"]
+            wanted = {
+                "name": "lo", "pciPath": None, "guid": 0, "ptrSupport": 1, "regIsGlobal": 0, "forceFlush": 0, "port": 0,
+                "latency": 0.0, "maxComms": 65536, "maxRecvs": 1, "netDeviceType": 0, "ndevs": 1, "maxP2pBytes": 1 << 30,
+                "maxCollBytes": 512 << 20, "maxMultiRequestSize": 1, "railId": -1, "planeId": -1,
+            }
+            self.assertEqual({field: told[field] for field in wanted if field in told}, {k: v for k, v in wanted.items() if k in told}, which)
+            self.assertGreater(told["speed"], 0)
+            self.assertIn(told["devs"], (None, [0] * 4, [0] * 8))
+
+    def test_messages(self):
+        for version in VERSIONS:
+            with self.subTest(version=version):
+                for found in run("messages", 2, self.fabric, version):
+                    self.assertGreater(found["moved"], 5 << 20)
+                    self.assertIn("messages between ranks go by TCP over lo 127.0.0.1", " ".join(found["log"]))
+
+    def test_messages_round_three_ranks(self):
+        self.assertEqual(len(run("messages", 3, self.fabric)), 3)
+
+    def test_messages_that_fail(self):
+        first, second = run("broken_messages", 2, self.fabric)
+        for found in (first, second):
+            self.assertEqual(found["garbage"][0], USAGE, found)
+            self.assertIn("all ranks have to use the same network plugin", found["garbage"][1])
+            self.assertEqual(found["no_device"][0], INTERNAL, found)
+            self.assertEqual(found["gpu"][0], INTERNAL, found)
+            self.assertEqual(found["two_buffers"][0], INTERNAL, found)
+            self.assertEqual(found["too_long"][0], REMOTE, found)
+            self.assertIn("sends 9 bytes into a buffer of 8", found["too_long"][1])
+            self.assertEqual(found["afterwards"][0], REMOTE, found)
+        self.assertEqual(second["gone"][0], REMOTE)
+        self.assertIn("closed the connection", second["gone"][1])
+
+    def test_allreduces(self):
+        for version in VERSIONS:
+            with self.subTest(version=version):
+                before = self.folded()
+                for found in run("allreduces", 2, self.fabric, version):
+                    self.assertEqual((found["done"], found["again"]), (10 * 4 + 32, 1))
+                    self.assertEqual(found["gpu"][0], INTERNAL, found)
+                    self.assertEqual(found["fp8"][0], ARGUMENT, found)
+                    self.assertIn("CollNet: 72 allreduces of ", " ".join(found["log"]))
+                # The 32 float vectors of each rank alone are this many bytes.
+                self.assertGreater(self.folded() - before, 2 * 4 * 4 * 700_000)
+
+    def test_allreduces_of_three_ranks(self):
+        self.assertEqual([found["done"] for found in run("allreduces", 3, self.fabric)], [72] * 3)
+
+    def test_an_abort_touches_no_memory_that_was_given_back(self):
+        first, second = run("aborted", 2, self.fabric)
+        self.assertTrue(first["untouched"])
+        self.assertNotEqual(first["failure"][0], 0, first)
+        self.assertEqual(second["failure"][0], REMOTE, second)
+
+    def test_without_a_manager_there_is_no_collnet(self):
+        for found in run("without_fabric", 2, env={"TRIB_MANAGER": ""}):
+            self.assertEqual(found["devices"], 0)
+            self.assertIn("CollNet is absent, because TRIB_MANAGER is not set", " ".join(found["log"]))
+
+    def test_a_manager_that_is_not_there_is_told(self):
+        # Nobody listens at this port.
+        manager = re.sub(r"//[^?]*", "//127.0.0.1:9", self.fabric.manager)
+        for found in run("without_fabric", 2, env={"TRIB_MANAGER": manager, "TRIB_TIMEOUT_MS": "1500"}):
+            self.assertEqual(found["devices"], 1)
+            self.assertNotEqual(found["join"][0], 0, found)
+            self.assertIn("127.0.0.1:9", found["join"][1])
+
+    def folded(self):
+        return sum(counters["payload_bytes_folded"] for counters in self.fabric.node_counters().values())
+
+
+if __name__ == "__main__":
+    unittest.main()
