@@ -126,6 +126,7 @@ build: ## binary and libraries, in target/release
 	$(CARGO) build --profile $(PROFILE) --workspace
 	ln -sf libtributary.so $(TARGET)/$(SONAME)
 	ln -sf libsharp_coll.so $(TARGET)/libsharp_coll.so.5
+	ln -sf libnccl_net_tributary.so $(TARGET)/libnccl-net-tributary.so
 	@# One library for each MPI at hand; the default one first, which may be one of the others under another name.
 	set -e; for compiler in $(MPICCS); do \
 		$(MAKE) -C mpi MPICC=$$compiler LIBDIR=$(abspath $(TARGET)) BUILD=$(abspath $(TARGET))/mpi; done
@@ -140,7 +141,7 @@ dependencies: ## install the Debian packages that are missing (root or sudo)
 # into folders .debug.
 INSTALLED_BINARIES = $(addprefix $(DESTDIR)$(PREFIX)/bin/,trib sharp_hello sharp_coll_dump_config sharp_coll_test) \
 	$(wildcard $(DESTDIR)$(PREFIX)/lib/libtributary.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libsharp_coll.so.5 \
-	$(DESTDIR)$(PREFIX)/lib/libtrib_mpi*.so $(DESTDIR)$(PREFIX)/lib/tributary/openmpi/*.so)
+	$(DESTDIR)$(PREFIX)/lib/libnccl-net-tributary.so $(DESTDIR)$(PREFIX)/lib/libtrib_mpi*.so $(DESTDIR)$(PREFIX)/lib/tributary/openmpi/*.so)
 
 install: build ## install under PREFIX (default /usr/local), below DESTDIR if set; SPLIT_DEBUG=1 keeps debug lines beside
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/sharp/api share/tributary/bench/peers \
@@ -156,6 +157,7 @@ install: build ## install under PREFIX (default /usr/local), below DESTDIR if se
 	install -m 644 capi/include/tributary.h $(DESTDIR)$(PREFIX)/include/tributary.h
 	install -m 755 $(TARGET)/libsharp_coll.so $(DESTDIR)$(PREFIX)/lib/libsharp_coll.so.5
 	ln -sf libsharp_coll.so.5 $(DESTDIR)$(PREFIX)/lib/libsharp_coll.so
+	install -m 755 $(TARGET)/libnccl_net_tributary.so $(DESTDIR)$(PREFIX)/lib/libnccl-net-tributary.so
 	install -m 644 sharp-coll/include/sharp/api/*.h $(DESTDIR)$(PREFIX)/include/sharp/api/
 	install -m 755 $(addprefix $(TARGET)/sharp-coll/,sharp_hello sharp_coll_dump_config sharp_coll_test) $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 sharp-coll/coll_test/*.[ch] sharp-coll/coll_test/Makefile $(DESTDIR)$(PREFIX)/share/sharp/examples/mpi/coll/

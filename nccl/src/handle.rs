@@ -4,8 +4,8 @@
 //!   0        8                24             26     27      28                  44
 //!   | magic  | secret         | port  (BE)   | kind | zero  | address           |
 //! ```
-//! A listener of the socket transport says where it is, and whoever connects repeats the secret. A
-//! listener of CollNet has no address: its secret names the place at the manager where ranks meet.
+//! A listener of the socket transport says where it is, and who connects repeats the secret. A
+//! listener of CollNet has no address: under its secret ranks meet at the manager.
 
 use std::ffi::c_void;
 use std::net::{IpAddr, SocketAddr};

@@ -1,5 +1,5 @@
-//! `libnccl-net-tributary.so`: a network plugin for NCCL. Between two ranks it carries messages over
-//! TCP, and allreduces of all ranks go through the tree (NCCL calls that CollNet).
+//! `libnccl-net-tributary.so`: a network plugin for NCCL. Between two ranks it carries messages
+//! over TCP, and allreduces of all ranks go through the tree (NCCL calls that CollNet).
 //!
 //! ```text
 //!   versions   the tables of functions that NCCL looks for, one file for each version

@@ -1,5 +1,5 @@
-//! The requests that NCCL holds: pointers to entries of a table that belongs to the communicator, so
-//! that nothing is allocated for a request, and nothing is lost if NCCL gives up without asking.
+//! The requests that NCCL holds: pointers to entries of a table that belongs to the communicator,
+//! so that nothing is allocated for a request, and nothing is lost if NCCL gives up without asking.
 
 use std::ffi::c_void;
 use std::ptr;

@@ -7,8 +7,8 @@
 //!     |--- length u64 (LE), bytes -------------->|  a message; they come in the order of the calls
 //! ```
 //!
-//! The modules are `listener` (who waits to be connected to), `outgoing` (connections that are being
-//! made), `stream` (one end of a connection) and `transfer` (a message on its way).
+//! The modules are `listener` (who waits to be connected to), `outgoing` (connections that are
+//! being made), `stream` (one end of a connection) and `transfer` (a message on its way).
 
 mod listener;
 mod outgoing;

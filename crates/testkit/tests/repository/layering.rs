@@ -2,7 +2,7 @@
 //! be argued for here.
 //!
 //! ```text
-//!   trib            tributary (capi)   sharp_coll
+//!   trib            tributary (capi)   sharp_coll   nccl_net_tributary
 //!   compare  service
 //!   sim   lab       (testkit: for tests only)
 //!   client
@@ -86,6 +86,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("tributary", &["trib-wire", "trib-client"]),
+    ("nccl_net_tributary", &["trib-client"]),
     ("sharp_coll", &["trib-waiting", "trib-device", "trib-client"]),
     // This is the same library without a network, for tests.
     ("trib-null-client", &["trib-wire", "trib-messages", "trib-proto"]),

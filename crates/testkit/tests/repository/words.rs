@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::comments::files;
 
-const FOLDERS: [&str; 4] = ["capi", "crates", "mpi", "sharp-coll"];
+const FOLDERS: [&str; 5] = ["capi", "crates", "mpi", "nccl", "sharp-coll"];
 const ENDINGS: [&str; 4] = ["rs", "c", "h", "cc"];
 
 /// Where the laboratory is, and what shows it.
