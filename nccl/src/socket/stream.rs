@@ -64,10 +64,10 @@ impl Stream {
     pub fn has_greeted(&self) -> Result<bool, Failure> {
         let mut state = self.lock();
         state.advance_noting();
-        match (&state.broken, &state.way) {
-            (Some(failure), _) => Err(failure.clone()),
-            (None, Way::Out(greeting)) => Ok(greeting.is_empty()),
-            (None, Way::In) => Ok(true),
+        state.refuse()?;
+        match &state.way {
+            Way::Out(greeting) => Ok(greeting.is_empty()),
+            Way::In => Ok(true),
         }
     }
 
@@ -100,9 +100,7 @@ impl Stream {
         if buffer.is_null() && len > 0 {
             return Err(Failure::argument("a message has no address"));
         }
-        if let Some(failure) = &state.broken {
-            return Err(failure.clone());
-        }
+        state.refuse()?;
         let Some(free) = state.requests.iter().position(|request| *request == Request::Free) else {
             return Ok(std::ptr::null_mut());
         };
@@ -124,7 +122,7 @@ impl Stream {
                 state.requests[request] = Request::Free;
                 Ok(Some(bytes))
             }
-            Request::UnderWay => state.broken.clone().map_or(Ok(None), Err),
+            Request::UnderWay => state.refuse().map(|()| None),
             Request::Free => Err(Failure::new(Code::Internal, "a request was tested that is over already")),
         }
     }
@@ -135,6 +133,12 @@ impl Stream {
 }
 
 impl State {
+    /// Fails if the stream is broken. The words are told once.
+    fn refuse(&mut self) -> Result<(), Failure> {
+        let broken = self.broken.as_mut();
+        broken.map_or(Ok(()), |failure| Err(Failure::new(failure.code, std::mem::take(&mut failure.text))))
+    }
+
     /// Moves what can be moved. What fails breaks the stream.
     fn advance_noting(&mut self) {
         if self.broken.is_none()

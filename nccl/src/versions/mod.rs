@@ -4,13 +4,15 @@
 //! public declarations of the interface (`ext-net/README.md` and `src/include/plugin/net` of
 //! <https://github.com/NVIDIA/nccl>); no package has them as headers.
 //!
-//! | version | since NCCL | what it changes |
-//! | --- | --- | --- |
-//! | 8 | 2.20 | the oldest one here; sizes of 31 bits |
-//! | 9 | 2.24 | sizes of 64 bits; properties of virtual devices and of the longest message |
-//! | 10 | 2.26 | a configuration when connecting, a handle for profilers with messages |
-//! | 11 | 2.28 | a context for each communicator, `finalize` |
-//! | 12 | 2.30 | up to eight devices in a virtual one, rails and planes |
+//! | version | what it changes |
+//! | --- | --- |
+//! | 8 | the oldest one here; sizes of 31 bits |
+//! | 9 | sizes of 64 bits; properties of virtual devices and of the longest message |
+//! | 10 | a configuration when connecting, a handle for profilers with messages |
+//! | 11 | a context for each communicator, `finalize` |
+//! | 12 | up to eight devices in a virtual one, rails and planes |
+//!
+//! NCCL 2.28.9 looks for 11 and what came before, 2.30.7 for 12.
 //!
 //! What may be absent in a table is null: memory by DMA-BUF, work of the device, virtual devices,
 //! attributes, and of CollNet allgather and reduce-scatter, which NCCL then does itself.
