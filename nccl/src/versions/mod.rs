@@ -12,7 +12,7 @@
 //! | 11 | a context for each communicator, `finalize` |
 //! | 12 | up to eight devices in a virtual one, rails and planes |
 //!
-//! NCCL 2.28.9 looks for 11 and what came before, 2.30.7 for 12.
+//! The newest for which NCCL looks is 8 in 2.20.5, 11 in 2.28.9, 12 in 2.30.7 and 2.32.3.
 //!
 //! What may be absent in a table is null: memory by DMA-BUF, work of the device, virtual devices,
 //! attributes, and of CollNet allgather and reduce-scatter, which NCCL then does itself.
