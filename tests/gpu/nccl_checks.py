@@ -1,51 +1,28 @@
 """A rank of `make test-gpu` where torch has NCCL: NCCL itself with our network plugin, its allreduces
-through the tree (CollNet), and everything else over the plugin's sockets.
-
-The ranks share one GPU. NCCL refuses that on one host, so each says that it is on a host of its own.
-"""
+through the tree (CollNet), and everything else over the plugin's sockets."""
 
 import collections
 import json
 import os
 import pathlib
 import re
-import statistics
 import subprocess
-import sys
-import tempfile
-import threading
-import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-RANK, SIZE = int(os.environ["TRIB_RANK"]), int(os.environ["TRIB_SIZE"])
-LOG = pathlib.Path(tempfile.gettempdir()) / f"{os.environ['TRIB_RENDEZVOUS'].replace('/', '-')}.nccl.{RANK}"
-#: What a hang looks like is told before `run` ends the ranks.
-LIMIT_S = 150
-#: What a user sets, and what makes two hosts of one; NCCL reads it when it is loaded.
-os.environ |= {
-    "NCCL_NET_PLUGIN": "tributary",
-    "NCCL_COLLNET_ENABLE": "1",
-    "NCCL_ALGO": os.environ.get("NCCL_ALGO", "AllReduce:CollNetChain"),
-    "NCCL_HOSTID": f"host{RANK}",
-    "NCCL_SOCKET_IFNAME": os.environ.get("NCCL_SOCKET_IFNAME", "lo"),
-    # What connects GPUs of one host by NVLink sees through the two host names.
-    "NCCL_MNNVL_ENABLE": "0",
-    "NCCL_NVLS_ENABLE": "0",
-    "NCCL_DEBUG": "INFO",
-    "NCCL_DEBUG_SUBSYS": "INIT,ENV,NET,COLL,TUNING",
-    "NCCL_DEBUG_FILE": str(LOG),
-    "MASTER_ADDR": os.environ.get("MASTER_ADDR", "127.0.0.1"),
-    "MASTER_PORT": os.environ.get("MASTER_PORT", "29518"),
-}
+import nccl_rank
+from nccl_rank import LOG, MEASURED, RANK, ROUNDS, SIZE
+
+# What a user sets.
+nccl_rank.settings(
+    NCCL_NET_PLUGIN="tributary", NCCL_COLLNET_ENABLE="1", NCCL_ALGO=os.environ.get("NCCL_ALGO", "AllReduce:CollNetChain")
+)
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 
+HERE = pathlib.Path(__file__).resolve().parent
 TYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8", "int8")
 COUNTS = (1, 1000, 1_000_003)
 OPS = {"SUM": torch.add, "MAX": torch.maximum, "MIN": torch.minimum, "PRODUCT": torch.mul}
-MEASURED_BYTES = 64 << 20
-ROUNDS = 7
 
 
 def values(rank: int, count: int, dtype: torch.dtype) -> torch.Tensor:
@@ -126,19 +103,6 @@ def between_ranks(device: torch.device) -> int:
     return compared
 
 
-def median_s(work) -> float:
-    """The time of an operation that all ranks begin together."""
-    times = []
-    for _ in range(ROUNDS):
-        dist.barrier()
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        work()
-        torch.cuda.synchronize()
-        times.append(time.perf_counter() - began)
-    return statistics.median(times)
-
-
 def folded_bytes() -> int:
     """The bytes that the tree's nodes have folded so far."""
     command = [HERE / "trib", "status", "--json"]
@@ -171,49 +135,27 @@ def check(told: dict, allreduced: int) -> None:
     assert carried >= allreduced, f"{allreduced} allreduces were made, and the plugin carried {carried}: {told}"
 
 
-def late() -> None:
-    print(f"rank {RANK} hangs after {LIMIT_S} s; the end of NCCL's log:\n{tail()}", flush=True)
-    os._exit(1)
-
-
-def tail() -> str:
-    return LOG.read_text(errors="replace")[-5000:] if LOG.exists() else "(there is none)"
-
-
 def main() -> None:
     if not dist.is_nccl_available():
         if RANK == 0:
             pathlib.Path(os.environ["TRIB_GPU_OUT"]).write_text(json.dumps({"skipped": "this torch has no NCCL"}))
         return
-    watch = threading.Timer(LIMIT_S, late)
-    watch.daemon = True
-    watch.start()
-    device = torch.device("cuda", RANK % torch.cuda.device_count())
-    torch.cuda.set_device(device)
     before = folded_bytes()
-    dist.init_process_group("nccl", rank=RANK, world_size=SIZE)
+    device = nccl_rank.join()
     found = {"nccl": ".".join(map(str, torch.cuda.nccl.version())), "allreduces": allreduces(device)}
     found["at_once"] = at_once(device)
     found["between_ranks"] = between_ranks(device)
-    x = torch.ones(MEASURED_BYTES // 4, device=device)
-    found["allreduce"] = {"bytes": MEASURED_BYTES, "median_s": median_s(lambda: dist.all_reduce(x))}
+    found["measured"] = nccl_rank.measured(device)
     dist.barrier()
     found["folded_bytes"] = folded_bytes() - before
     dist.destroy_process_group()
     found["nccl_says"] = told_by_nccl()
     check(found["nccl_says"], found["allreduces"] + found["at_once"])
     # Both ranks' vectors, at the node where they meet.
-    least = 2 * ROUNDS * MEASURED_BYTES
+    least = 2 * ROUNDS * sum(MEASURED)
     assert found["folded_bytes"] >= least, f"the tree has folded {found['folded_bytes']} bytes, less than {least}"
-    watch.cancel()
     if RANK == 0:
         pathlib.Path(os.environ["TRIB_GPU_OUT"]).write_text(json.dumps(found))
 
 
-try:
-    main()
-except BaseException:
-    print(f"rank {RANK} fails; the end of NCCL's log:\n{tail()}", file=sys.stderr, flush=True)
-    raise
-finally:
-    LOG.unlink(missing_ok=True)
+nccl_rank.run(main)
