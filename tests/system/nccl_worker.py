@@ -9,6 +9,7 @@ import time
 import nccl_plugin
 import numpy as np
 from nccl_plugin import GPU_MEMORY, HANDLE_BYTES, Failed, Plugin, until
+from rank import note
 
 RANK, SIZE = int(os.environ["TRIB_RANK"]), int(os.environ["TRIB_SIZE"])
 #: ncclDataType_t and ncclRedOp_t; bfloat16 is compared as whole numbers in its upper half.
@@ -258,6 +259,30 @@ def aborted(argument):
     failure = until(fails, "a failure")
     plugin.collnet("closeColl", (c.c_void_p, comm))
     return {"failure": failure}
+
+
+def endless(argument):
+    """Sums until the test says stop, and some after that, with which all ranks end together."""
+    plugin, exchange = Plugin(argument["library"], argument["version"]), Exchange(argument["folder"])
+    comm = collnet(plugin, exchange)
+    stop, done, after = pathlib.Path(argument["folder"]) / "stop", 0, 0
+
+    def turn(seen):
+        """One operation of numbers, and one that tells all ranks who has seen the stop."""
+        flag = np.array([seen], np.int32)
+        told = np.zeros(1, np.int32)
+        operation = Operation(plugin, comm, 7, 0, 50_000 + done, done, False)
+        requests = [operation.request, until(lambda: plugin.allreduce(comm, flag, told, 1, TYPES["int32"], 0), "a request")]
+        finish(plugin, plugin.collnet, requests, [operation.target.nbytes, 4])
+        operation.check()
+        return int(told[0] == SIZE)
+
+    while after < 50:
+        after += turn(stop.exists())
+        done += 1
+        note(done)
+    plugin.collnet("closeColl", (c.c_void_p, comm))
+    return {"done": done, "after": after, "log": plugin.lines}
 
 
 def without_fabric(argument):

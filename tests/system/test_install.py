@@ -44,6 +44,7 @@ class Installed(unittest.TestCase):
                 debug = {s for s in sections(path) if (s.startswith(".debug_") or s == ".symtab") and s != ".debug_gdb_scripts"}
                 self.assertEqual(debug, set(), path)
             size = {p.name: p.stat().st_size for p in found}
+            self.assertIn("libnccl-net-tributary.so", size)
             self.assertLess(size["trib"], 30 * MIB, size)
             self.assertLess(max(v for k, v in size.items() if k != "trib"), 10 * MIB, size)
             print(", ".join(f"{name} {bytes / MIB:.1f} MiB" for name, bytes in sorted(size.items())))

@@ -1,22 +1,32 @@
 """The network plugin for NCCL, with ranks that play NCCL's part: messages between two ranks over
 TCP, allreduces of all ranks through the tree, and what can go wrong. `make test-gpu` has NCCL itself."""
 
+import contextlib
+import pathlib
 import re
+import signal
 import tempfile
 import unittest
 
-from harness import BUILD, Fabric, Ranks
+from harness import BUILD, Fabric, Ranks, send
 from nccl_plugin import ARGUMENT, INTERNAL, OPTIONAL, REMOTE, USAGE, VERSIONS
 
 LIBRARY = str(BUILD / "libnccl-net-tributary.so")
 LOOPBACK = {"NCCL_SOCKET_IFNAME": "lo"}
 
 
-def run(function, ranks, fabric=None, version=11, env=None):
+@contextlib.contextmanager
+def started(function, ranks, fabric=None, version=11, env=None):
     with tempfile.TemporaryDirectory(prefix="trib-nccl-") as folder:
         argument = {"library": LIBRARY, "folder": folder, "version": version}
-        with Ranks(fabric, ranks, "nccl_worker", function, argument, env={**LOOPBACK, **(env or {})}) as started:
-            return started.results()
+        with Ranks(fabric, ranks, "nccl_worker", function, argument, env={**LOOPBACK, **(env or {})}) as running:
+            running.argument = argument
+            yield running
+
+
+def run(*arguments, **named):
+    with started(*arguments, **named) as ranks:
+        return ranks.results()
 
 
 class Plugin(unittest.TestCase):
@@ -85,6 +95,26 @@ class Plugin(unittest.TestCase):
         self.assertTrue(first["untouched"])
         self.assertNotEqual(first["failure"][0], 0, first)
         self.assertEqual(second["failure"][0], REMOTE, second)
+
+    def test_ranks_of_one_host(self):
+        """Heads of hosts never share one, but what names hosts may say so."""
+        with Fabric(shared_host=True) as fabric:
+            for found in run("allreduces", 2, fabric):
+                self.assertEqual(found["done"], 72)
+            first, second = run("aborted", 2, fabric)
+            self.assertTrue(first["untouched"])
+            self.assertNotEqual(second["failure"][0], 0, second)
+
+    def test_a_node_that_dies_is_not_noticed(self):
+        for victim, number in (("leaf0", signal.SIGKILL), ("root", signal.SIGKILL)):
+            with self.subTest(victim=victim), Fabric(backups=1) as fabric:
+                with started("endless", 2, fabric) as ranks:
+                    ranks.reach(lambda: all(ranks.progress(rank) > 20 for rank in range(2)), 60, "first sums")
+                    send(fabric.processes()[victim], number)
+                    (pathlib.Path(ranks.argument["folder"]) / "stop").touch()
+                    for found in ranks.results():
+                        self.assertGreater(found["done"], 20)
+                        self.assertRegex(" ".join(found["log"]), "it went on without a node [1-9]")
 
     def test_without_a_manager_there_is_no_collnet(self):
         for found in run("without_fabric", 2, env={"TRIB_MANAGER": ""}):

@@ -130,6 +130,9 @@ impl Member {
             if counters.operations_board > 0 {
                 let _ = write!(text, ", {} in memory of the host", counters.operations_board);
             }
+            if counters.epochs > 0 {
+                let _ = write!(text, "; it went on without a node {} times", counters.epochs);
+            }
         }
         text
     }
