@@ -2,11 +2,13 @@
 //!
 //! A copy is done when its call returns, so that the bytes of a completed request are where they
 //! belong. It goes through a stream of ours: what the program has queued on its own ones is not
-//! waited for, because the API wants buffers that are ready.
+//! waited for, because the API wants buffers that are ready. What is queued on the default stream
+//! is: a program that has filled a buffer by `cudaMemcpy` or `cudaMemset` takes it for ready, and
+//! the bytes may be on their way when those return.
 
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
-use trib_device::{Context, Driver, Error, Relaxed, Stream, driver, locate};
+use trib_device::{Context, Current, Driver, Error, Relaxed, Stream, UserStream, driver, locate};
 
 use crate::error::{ENOMEM, ERROR, Failure};
 use crate::{log, settings};
@@ -35,10 +37,23 @@ fn copy(device: *const u8, (from, to): (*const u8, *mut u8), len: usize) -> Resu
         locate(driver, device)?.ok_or_else(|| Failure::invalid("a buffer was memory of a GPU and is none now"))?;
     let stream = stream_of(context)?;
     let current = context.enter()?;
+    wait_for_default_stream(&current, &stream)?;
     // SAFETY: the caller of the collective vouches for both ends, which nothing else touches until
     // the event has come.
     unsafe { stream.copy(&current, from, to, len) }?;
     Ok(stream.record(&current)?.wait()?)
+}
+
+/// Lets a stream of ours wait for what is queued on the default one now.
+fn wait_for_default_stream(current: &Current, stream: &Stream) -> Result<(), Error> {
+    let default = UserStream::new(std::ptr::null_mut());
+    match default.refuse_capture(current) {
+        Ok(()) => stream.wait(current, &default.record(current)?),
+        // While the program captures a graph nothing may touch that stream, ours and its own calls
+        // alike.
+        Err(Error::Capturing) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Our stream of a context, which is made once.

@@ -6,6 +6,8 @@
  * - Memory of a device cannot be touched by the host: the driver alone has a mapping of it.
  * - A stream is a queue, which a thread of its own works off late: each copy waits a random time,
  *   so that what does not wait for an event meets memory that is not ready.
+ * - An upload from pageable memory has left the host when its call returns, and reaches the device
+ *   later, in the order of the default stream: as CUDA's documentation has it.
  * - Pinned memory that is freed, and device memory that is freed, while a copy from or to it is
  *   queued ends the process with words.
  * - While a graph is captured, calls that would spoil the capture do so.
@@ -55,7 +57,7 @@ struct event {
     int destroyed;
 };
 
-enum kind { COPY, RECORD, WAIT, SLEEP };
+enum kind { COPY, UPLOAD, RECORD, WAIT, SLEEP };
 
 struct work {
     struct work *next;
@@ -65,6 +67,7 @@ struct work {
     struct event *event;
     unsigned long which;
     unsigned us;
+    void *staged; /* what an upload takes to the device */
 };
 
 struct stream {
@@ -231,6 +234,11 @@ static void execute(struct work *work)
         if (lost == 0)
             copy(work->to, work->from, work->len);
         break;
+    case UPLOAD:
+        nap(delay());
+        memcpy(reach(work->to), work->staged, work->len);
+        free(work->staged);
+        break;
     case SLEEP:
         nap(work->us);
         break;
@@ -312,10 +320,18 @@ static int queue(void *handle, struct work wanted_work)
     return 0;
 }
 
+/* Waits until the default stream is empty. */
+static void drain_default(void)
+{
+    struct stream *stream = stream_of(NULL);
+    while (stream && stream->first)
+        pthread_cond_wait(&done, &lock);
+}
+
 static void check_unused(const struct region *region, struct stream *stream)
 {
     for (struct work *work = stream ? stream->first : NULL; work; work = work->next)
-        if (work->kind == COPY && lost == 0 &&
+        if ((work->kind == COPY || work->kind == UPLOAD) && lost == 0 &&
             ((work->to >= region->start && work->to < region->start + region->len) ||
              (work->from >= region->start && work->from < region->start + region->len)))
             die("memory is freed while a copy is under way");
@@ -536,6 +552,8 @@ EXPORT int cuMemAlloc_v2(uint64_t *address, size_t len)
 EXPORT int cuMemFree_v2(uint64_t address)
 {
     int code = begin_unsafe("cuMemFree");
+    if (code == 0)
+        drain_default();
     return end(code ? code : forget(address, 1));
 }
 
@@ -586,7 +604,8 @@ EXPORT int cuPointerGetAttribute(void *value, int attribute, uint64_t address)
     return end(code);
 }
 
-/* Copies at once, for programs that test; it waits for the whole device as a real one does. */
+/* A copy in the order of the default stream, for programs that test: what comes from the device is
+   there when the call returns, and what goes there has left the host. */
 static int copy_now(const char *name, uint64_t to, uint64_t from, size_t len)
 {
     int code = begin_unsafe(name);
@@ -596,9 +615,16 @@ static int copy_now(const char *name, uint64_t to, uint64_t from, size_t len)
         code = INVALID_VALUE;
     if (code == 0 && ((is_inside_any(to) && !region_of(to, len)) || (is_inside_any(from) && !region_of(from, len))))
         code = INVALID_VALUE;
-    if (code == 0)
+    if (code)
+        return end(code);
+    drain_default();
+    if (!is_on_device(to)) {
         memcpy(reach(to), reach(from), len);
-    return end(code);
+        return end(0);
+    }
+    void *staged = malloc(len ? len : 1);
+    memcpy(staged, reach(from), len);
+    return end(queue(NULL, (struct work){.kind = UPLOAD, .to = to, .len = len, .staged = staged}));
 }
 
 EXPORT int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t len)

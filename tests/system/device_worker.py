@@ -52,6 +52,8 @@ class Array:
     def write(self, array):
         own_copies["cuMemcpyHtoD"] += 1
         ok(cuda.cuMemcpyHtoD_v2(self.address, array.ctypes.data, array.nbytes))
+        # Streams that do not wait for the default one would find it on its way.
+        await_stream(None)
 
     def write_in(self, stream, array):
         """As the last of what is queued there, by a copy that comes late."""
@@ -67,12 +69,18 @@ class Array:
     def read_in(self, stream):
         """What work finds that is queued now."""
         own_copies["copy pageable"] += 1
-        array, event = np.empty_like(self.like), P()
+        array = np.empty_like(self.like)
         ok(cuda.cuMemcpyAsync(array.ctypes.data, self.address, array.nbytes, stream))
-        ok(cuda.cuEventCreate(c.byref(event), 0))
-        ok(cuda.cuEventRecord(event, stream))
-        ok(cuda.cuEventSynchronize(event))
+        await_stream(stream)
         return array
+
+
+def await_stream(stream):
+    """Waits for what is queued there now."""
+    event = P()
+    ok(cuda.cuEventCreate(c.byref(event), 0))
+    ok(cuda.cuEventRecord(event, stream))
+    ok(cuda.cuEventSynchronize(event))
 
 
 def new_stream():
