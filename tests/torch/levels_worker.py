@@ -18,7 +18,7 @@ import levels  # noqa: E402
 
 
 class HostGroup:
-    """As `tributary.torch.nccl.HostGroup`, by Gloo, whose operations come after what the stream holds."""
+    """As `tributary.torch.nccl.HostGroup`, by Gloo, after what the stream holds."""
 
     def __init__(self, store, rank, size, timeout):
         self.rank = rank

@@ -136,7 +136,7 @@ const CHUNK_MAX: usize = 4 << 20;
 /// How many times as long the chunks of a long vector are: with chunks of one time, an allreduce of
 /// 64 MiB took 1.17 times as long as over memory of the host, with this 1.03 (docs/gpu.md).
 const LONGER: usize = 4;
-/// A vector has so many chunks at least before they get longer, so that copies hide behind each other.
+/// A vector has so many chunks at least before they get longer, so that copies hide behind others.
 const CHUNKS: u64 = 16;
 /// The chunks that are copied while others travel: one out, one back.
 const COPIED_BESIDE: usize = 2;

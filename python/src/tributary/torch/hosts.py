@@ -72,7 +72,7 @@ def _self(device: torch.device) -> Rank:
     if os.environ.get(SWITCH_ENV) in ("off", "0"):
         return Rank(host, ("", ""), f"{SWITCH_ENV} is off")
     if os.environ.get("CUDA_LAUNCH_BLOCKING") == "1":
-        # A thread that begins an operation and one that ends another wait for other ranks then, each
+        # A thread that begins an operation and one that ends another then wait for other ranks, each
         # with the device's context in its hands.
         return Rank(host, ("", ""), "with CUDA_LAUNCH_BLOCKING two operations of NCCL wait for each other")
     if not dist.is_nccl_available():

@@ -176,7 +176,7 @@ class Levels:
             yield Chunk(request, self._gather(chunk, whole, own))
 
     def _cut(self, flat: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Chunks, each with itself, or a copy of it, as a vector that the ranks of a host can share out."""
+        """Chunks, each with itself or a copy of it, as what the ranks of a host share out."""
         length = self._k * max(CHUNK // flat.element_size(), 1)
         for start in range(0, flat.numel(), length):
             chunk = flat[start : start + length]
@@ -187,7 +187,7 @@ class Levels:
             yield chunk, whole
 
     def _spans(self, block: torch.Tensor) -> Iterator[tuple[int, int]]:
-        """Start and length of parts of a block, of which the tree has those of all hosts at once."""
+        """Start and length of parts of a block; the tree has those of all hosts at once."""
         length = max(CHUNK // (block.element_size() * len(self._hosts)), 1)
         for start in range(0, block.numel(), length):
             yield start, min(length, block.numel() - start)

@@ -408,7 +408,7 @@ class ProcessGroupTributary(NamedGroup):
         return lambda: begin(levels)
 
     def _agree(self, device: torch.device) -> Levels | None:
-        """Finds out with the other members whether NCCL is used on each host, and makes what it takes."""
+        """Agrees with the other members whether NCCL is used on each host, and makes what it takes."""
         group, store = self._group, dist.PrefixStore("hosts", self._prefixed_store)
         found = hosts.agree(store, group.rank, group.size, device, self._timeout)
         if found.why_not:

@@ -70,7 +70,7 @@ impl<'a> Page<'a> {
              after a barrier and a pause that refills the links' token buckets. System calls are counted in launches of their own, because\n\
              counting them takes time. A share is one of the host link's rate: 8 x bytes / time / rate. An idle link lets its first 70 KB\n\
              through at once, so single calls and ping-pong below about 1 MB look faster than the link is.\n\n\
-             Vectors are in memory of hosts. For memory of GPUs there is no figure: none was at hand ([gpu.md](gpu.md), `make test-gpu`).\n\n",
+             Vectors are in memory of hosts. What was seen of memory of GPUs, and on which device, stands in [gpu.md](gpu.md) (`make test-gpu`).\n\n",
             machine.date,
             machine.processor,
             machine.cores,
