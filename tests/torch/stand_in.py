@@ -23,6 +23,8 @@ cuda.standInSleep.argtypes = [c.c_void_p, c.c_uint]
 cuda.standInCount.restype = c.c_long
 context = c.c_void_p()
 regions = []
+#: Those that are no memory of the backend's own.
+of_program = []
 #: Tensors that copies read, and those whose memory torch was told that a stream uses.
 kept, recorded = [], []
 thread = threading.local()
@@ -101,10 +103,16 @@ def empty(like, count):
 def on_device(tensor):
     """A tensor in memory of the device, which gets its values late, in the order of the stream."""
     made = empty(tensor, tensor.numel()).view(tensor.shape)
-    ok(cuda.standInSleep(stream().cuda_stream, 3000))
-    ok(cuda.cuMemcpyAsync(made.data_ptr(), tensor.data_ptr(), tensor.nbytes, stream().cuda_stream))
-    kept.append(tensor)
+    of_program.append(regions[-1])
+    write_late(made, tensor)
     return made
+
+
+def write_late(target, tensor):
+    """Copies a tensor there in the order of the stream, late."""
+    ok(cuda.standInSleep(stream().cuda_stream, 3000))
+    ok(cuda.cuMemcpyAsync(target.data_ptr(), tensor.data_ptr(), tensor.nbytes, stream().cuda_stream))
+    kept.append(tensor)
 
 
 def read(tensor):
