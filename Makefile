@@ -29,7 +29,7 @@ MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v
 # library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo demo-torch test test-long conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants fuzz rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch test-gpu bench-torch wheel bench build lint install strip-installed deb package-test dependencies
+.PHONY: help demo demo-torch test test-long conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants fuzz models rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch test-gpu bench-torch wheel bench build lint install strip-installed deb package-test dependencies
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 25
@@ -72,6 +72,10 @@ fuzz: ## arbitrary bytes at every parser, and hostile peers at the protocol core
 	@# Without the engine, which is C++ and needs no lints.
 	$(CARGO) clippy --release --locked --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target/fuzz-lint -- -D warnings
 	@fuzz/run --time $(TIME) --seed $(SEED)
+
+models: ## what shares memory without a lock, the product's files in every order of steps under loom
+	$(CARGO) clippy --release --locked --manifest-path models/Cargo.toml --target-dir target/models -- -D warnings
+	@$(CARGO) run --quiet --release --locked --manifest-path models/Cargo.toml --target-dir target/models
 
 rounds: build ## jobs whose nodes are killed, stopped and cut off, in a laboratory: ROUNDS=1000, FROM=1
 	tests/rounds/run --rounds $(ROUNDS) --from $(FROM)
@@ -118,6 +122,7 @@ lint: ## formatting and lints, as `make test` wants them
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --release -p trib-wire -- -D warnings
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+	$(CARGO) fmt --manifest-path models/Cargo.toml --check
 
 # One call builds the whole workspace: with fewer packages Cargo would choose other features for the
 # crates that they share, and build these twice. Programs linked with the library look for its

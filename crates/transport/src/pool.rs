@@ -3,11 +3,9 @@
 //! Free buffers are bits in a few words; the lowest free buffer is handed out first, so that a job
 //! that uses little touches little of the memory that its grant reserves.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::Arc;
-
 use crate::landing::{Landing, Source};
 use crate::mapping::Mapping;
+use crate::sync::{Arc, AtomicU32, AtomicU64, Ordering};
 
 /// A pool; clones share the buffers.
 #[derive(Clone)]

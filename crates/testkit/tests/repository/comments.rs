@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders whose comments are checked, in all files whose names end in one of [`ENDINGS`].
-const FOLDERS: [&str; 10] =
-    ["bench", "capi", "crates", "examples", "fuzz", "mpi", "nccl", "scripts", "sharp-coll", "tests"];
+const FOLDERS: [&str; 11] =
+    ["bench", "capi", "crates", "examples", "fuzz", "models", "mpi", "nccl", "scripts", "sharp-coll", "tests"];
 const ENDINGS: [&str; 5] = ["rs", "c", "h", "cc", "py"];
 const COLUMNS: usize = 100;
 

@@ -6,17 +6,17 @@
 //!     |  '------------------- wake_up: its own poll returned -----------------|
 //!     '---- ring: the far end has put or taken something, fence, word read ---'
 //! ```
-//! One of the two sees what the other has done, because each writes, passes a fence, and then
-//! reads.
+//! How the two meet is in `asleep`.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32, fence};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::asleep;
 use super::segment::{End, Segment, Use, ring_len};
 
 /// One end's view of the edge.
@@ -92,10 +92,7 @@ impl Line {
     }
 
     fn ring(&self, wakes: impl Fn(u64) -> bool) {
-        fence(SeqCst);
-        let asleep = self.segment.asleep(self.end.far());
-        let word = asleep.load(Relaxed);
-        if word != 0 && wakes(word) && asleep.swap(0, SeqCst) != 0 {
+        if asleep::is_to_wake(self.segment.asleep(self.end.far()), wakes) {
             ring(&self.far_bell);
         }
     }
@@ -108,18 +105,14 @@ impl Line {
     /// something is there.
     pub(super) fn fall_asleep(&self) -> bool {
         let room = if self.wants_room.load(Relaxed) { ROOM } else { 0 };
-        self.segment.asleep(self.end).store(u64::from(self.mark.load(Relaxed)) | room, Relaxed);
-        fence(SeqCst);
-        let stays = self.has_records() || self.has_bytes(self.mark.load(Relaxed)) || self.has_room();
-        if stays {
-            self.wake_up();
-        }
-        !stays
+        let reason = u64::from(self.mark.load(Relaxed)) | room;
+        let is_there = || self.has_records() || self.has_bytes(self.mark.load(Relaxed)) || self.has_room();
+        asleep::fall_asleep(self.segment.asleep(self.end), reason, is_there)
     }
 
     /// This end looks for itself.
     pub(super) fn wake_up(&self) {
-        self.segment.asleep(self.end).store(0, Relaxed);
+        asleep::wake_up(self.segment.asleep(self.end));
     }
 
     /// Whether a write waits for room that is there now.

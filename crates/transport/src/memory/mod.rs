@@ -26,6 +26,7 @@
 //! The far end is not trusted with our memory: its counts are checked, and what it has written is
 //! copied before it is parsed.
 
+mod asleep;
 mod bell;
 mod board;
 mod copy;

@@ -1,7 +1,7 @@
 //! A count that belongs to one piece at a time.
 
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use crate::sync::AtomicU64;
+use crate::sync::Ordering::{AcqRel, Acquire};
 
 /// Raises the count of `piece` by one, unless it is `most` already, and returns what it was. The
 /// word still has the count of an earlier piece when the first comes. What was written before a

@@ -26,6 +26,7 @@
 
 mod count;
 mod layout;
+mod sleep;
 
 pub use layout::{MEMBERS_MAX, WINDOW};
 
@@ -339,41 +340,26 @@ impl Board {
     /// This member is about to sleep, with these wishes. It has to look once more after this.
     pub fn fall_asleep(&self, wishes: impl IntoIterator<Item = Wish>) {
         let wishes = wishes.into_iter().fold(0, |all, wish| all | wish as u64);
-        match (self.word(self.layout.asleep(self.me)).swap(wishes, SeqCst), wishes) {
-            (0, 0) => {}
-            (0, _) => drop(self.word(self.layout.sleepers()).fetch_add(1, SeqCst)),
-            (_, 0) => drop(self.word(self.layout.sleepers()).fetch_sub(1, SeqCst)),
-            _ => {}
-        }
-        core::sync::atomic::fence(SeqCst);
+        sleep::fall_asleep(self.word(self.layout.asleep(self.me)), self.word(self.layout.sleepers()), wishes);
     }
 
     /// This member looks for itself.
     pub fn wake_up(&self) {
-        if self.word(self.layout.asleep(self.me)).swap(0, SeqCst) != 0 {
-            self.word(self.layout.sleepers()).fetch_sub(1, SeqCst);
-        }
+        sleep::wake_up(self.word(self.layout.asleep(self.me)), self.word(self.layout.sleepers()));
     }
 
     /// Whether anybody sleeps, after this member has changed something.
     #[inline]
     pub fn has_sleepers(&self) -> bool {
-        core::sync::atomic::fence(SeqCst);
-        self.word(self.layout.sleepers()).load(Relaxed) != 0
+        sleep::has_sleepers(self.word(self.layout.sleepers()))
     }
 
     /// The sleeping members that have this wish, of which the caller has to wake each: they are
     /// told once.
     pub fn sleepers(&self, wish: Wish) -> impl Iterator<Item = usize> {
-        let wakes = move |member: &usize| {
-            let asleep = self.word(self.layout.asleep(*member));
-            let wishes = asleep.load(SeqCst);
-            let is_due = *member != self.me && wishes & wish as u64 != 0;
-            is_due && asleep.compare_exchange(wishes, 0, SeqCst, SeqCst).is_ok()
-        };
-        (0..self.members()).filter(wakes).inspect(|_| {
-            self.word(self.layout.sleepers()).fetch_sub(1, SeqCst);
-        })
+        let others = (0..self.members()).filter(|member| *member != self.me);
+        let sleepers = self.word(self.layout.sleepers());
+        others.filter(move |member| sleep::is_to_wake(self.word(self.layout.asleep(*member)), sleepers, wish as u64))
     }
 
     /// Notes on which processor this member waits, and tells whether a member before it last waited
