@@ -97,13 +97,14 @@ class Watched:
         self.daemons = []
         try:
             keys = self.folder / "keys"
-            subprocess.run([TRIB, "credentials", keys], check=True, timeout=60, stdout=subprocess.DEVNULL)
+            names = [table["name"] for table in tomllib.loads(topology)["node"]]
+            for words in ([], ["--node", ",".join(names)]):
+                subprocess.run([TRIB, "credentials", keys, *words], check=True, timeout=60, stdout=subprocess.DEVNULL)
             (self.folder / "topology.toml").write_text(topology)
             where = ["--topology", self.folder / "topology.toml", "--credentials", keys, "--listen", "127.0.0.1:0"]
             self.am = self.start("am", ["am", *where, *manager], env)
             self.url = f"tls://{self.am.wait_for('X_TRIB_ADDRESS')}?credentials={keys}"
             where = ["--manager", self.url, "--listen", "127.0.0.1:0"]
-            names = [table["name"] for table in tomllib.loads(topology)["node"]]
             self.nodes = {name: self.start(name, ["an", "--name", name, *where, *node], env) for name in names}
             for daemon in self.nodes.values():
                 daemon.wait_for("X_TRIB_ADDRESS")

@@ -24,8 +24,8 @@ NOT_HERE = {
     "torchrun --nproc-per-node 4 examples/torch/ddp.py": "it takes torch; tests/torch/run",
     "trib service install am": "it makes a system user; tests/package/run",
     "trib service install an": "it makes a system user; tests/package/run",
-    "chgrp tributary /etc/tributary/{manager,node}.key && chmod 640 /etc/tributary/{manager,node}.key":
-        "it takes the system user; tests/package/run",
+    "chgrp tributary-am /etc/tributary/manager.key && chmod 640 /etc/tributary/manager.key": "it takes the system user; tests/package/run",
+    "chgrp tributary-an /etc/tributary/node.key && chmod 640 /etc/tributary/node.key": "it takes the system user; tests/package/run",
     "systemctl enable --now tributary-am tributary-an": "it takes systemd; tests/package/run",
     "rsync -a /etc/tributary/users node17:/etc/tributary/": "it takes another machine",
     "export TRIB_MANAGER='tls://IP:7070?credentials=/etc/tributary/users'": "it takes another machine",

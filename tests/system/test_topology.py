@@ -36,6 +36,7 @@ class Cluster:
         keys = folder / "keys"
         if not keys.exists():
             trib("credentials", keys)
+            trib("credentials", keys, "--node", ",".join(NODES))
         self.command = ["am", "--topology", topology, "--credentials", keys, "--state", folder / "jobs"]
         log = self.start("am", *self.command, "--listen", "127.0.0.1:0")
         wait_until(lambda: self.port(log) is not None, 20, "the manager listens")

@@ -8,23 +8,45 @@ use rustls::{ClientConnection, Connection};
 use trib_messages::Message;
 use trib_messages::hello::{Hello, Role};
 
+use crate::certificate::Certificate;
+use crate::holder::{Holder, role_name};
+use crate::parties::Parties;
 use crate::secure::{Limit, Secure};
 use crate::unfinished::Room;
-use crate::{Credentials, Error, ManagerUrl, credentials, frame, handshake};
+use crate::{Credentials, Error, ManagerUrl, frame, handshake};
 
 /// The other side of a channel.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// Its role, proven by its certificate.
-    pub role: Role,
-    /// The tenant that its certificate names, if it names one.
-    pub tenant: Option<String>,
-    /// The aggregation node that its certificate names, if it names one.
-    pub node: Option<String>,
+    /// Its certificate, which proves its role.
+    pub certificate: Certificate,
     /// Its software version, as it says.
     pub software: String,
     /// The address from which it connects.
     pub address: SocketAddr,
+}
+
+impl Peer {
+    /// Its role.
+    pub fn role(&self) -> Role {
+        self.certificate.holder.role()
+    }
+
+    /// The tenant that its certificate names, if it names one.
+    pub fn tenant(&self) -> Option<&str> {
+        match &self.certificate.holder {
+            Holder::Tenant(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The aggregation node that its certificate names, if it names one.
+    pub fn node(&self) -> Option<&str> {
+        match &self.certificate.holder {
+            Holder::Node(name) => name.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 /// Messages over mutual TLS.
@@ -41,6 +63,13 @@ impl Channel {
     /// Connects to the manager as `role`. All of it, handshake included, happens within `timeout`.
     pub fn connect(url: &ManagerUrl, role: Role, timeout: Duration) -> Result<Self, Error> {
         Self::connect_as(url, &Credentials::load(url.credentials(), role)?, handshake::ours(role), timeout)
+    }
+
+    /// Connects as the aggregation node `name`, with the credentials that lie there now: renewed
+    /// ones are taken with the next connection.
+    pub fn connect_node(url: &ManagerUrl, name: &str, timeout: Duration) -> Result<Self, Error> {
+        let own = Credentials::load_node(url.credentials(), name)?;
+        Self::connect_as(url, &own, handshake::ours(Role::Node), timeout)
     }
 
     /// Does the same with any credentials and introduction, for gateways, and for tests of what a
@@ -64,18 +93,18 @@ impl Channel {
         let (stream, address) = dial(url, limit)?;
         // The expected name is that of the role, so the certificate of another role is not accepted
         // as the manager's.
-        let tls = ClientConnection::new(config, credentials::role_name(Role::Manager))
+        let tls = ClientConnection::new(config, role_name(Role::Manager))
             .map_err(|cause| Error::BadCertificate(cause.to_string()))?;
-        let secure = Secure::new(stream, Connection::Client(tls), name.clone(), Room::default())?;
+        let parties = Parties::of_caller(own.certificate().clone(), own.folder());
+        let secure = Secure::new(stream, Connection::Client(tls), name.clone(), parties, Room::default())?;
         let theirs = handshake::introduce(&secure, &name, hello, limit)?;
-        let peer = Peer { role: Role::Manager, tenant: None, node: None, software: theirs.software, address };
+        let peer = Peer { certificate: handshake::certificate(&secure)?, software: theirs.software, address };
         Ok(Channel { secure, peer, name })
     }
 
-    pub(crate) fn established(secure: Secure, theirs: Hello, address: SocketAddr) -> Self {
-        let (tenant, node) = (handshake::tenant(&secure), handshake::node(&secure));
-        let peer = Peer { role: theirs.role, tenant, node, software: theirs.software, address };
-        Channel { secure, peer, name: address.to_string() }
+    pub(crate) fn established(secure: Secure, theirs: Hello, address: SocketAddr) -> Result<Self, Error> {
+        let peer = Peer { certificate: handshake::certificate(&secure)?, software: theirs.software, address };
+        Ok(Channel { secure, peer, name: address.to_string() })
     }
 
     /// The other side.

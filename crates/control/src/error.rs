@@ -7,7 +7,10 @@ use std::time::Duration;
 use trib_messages::hello::Role;
 use trib_messages::reply::Refusal;
 
-use crate::credentials;
+use crate::certificate::{Certificate, Serial};
+use crate::clock::date;
+use crate::files;
+use crate::holder::Holder;
 
 /// A failure of the control channel.
 #[derive(Debug, thiserror::Error)]
@@ -60,8 +63,9 @@ pub enum Error {
     /// This side's caller: the folder holds credentials already.
     #[error(
         "{folder} holds the credentials of a fabric already, and nothing was changed: its daemons and programs depend on them. \
-         `trib credentials {folder} --users` makes the folder for its users, and `--tenant NAME` adds a tenant. For another fabric \
-         choose another folder; to replace these, stop the fabric and remove *.pem, *.key and the folders users and tenants there",
+         `trib credentials {folder} --users` makes the folder for its users, `--node NAME` and `--tenant NAME` add a node and a tenant, and \
+         `trib credentials renew {folder}` renews what ends soon. For another fabric choose another folder; to replace these, stop the \
+         fabric and remove *.pem, *.key, *.txt and the folders users, nodes and tenants there",
         folder = folder.display()
     )]
     Exists {
@@ -70,17 +74,95 @@ pub enum Error {
     },
     /// This side's caller: the tenant or node exists already.
     #[error(
-        "{kind} {name} has its credentials already, in {folder}, and nothing was changed: give that folder to its hosts, or choose \
-         another name; to give it new ones, remove the folder first, and its certificate from ca.pem",
+        "{holder} has its credentials already, in {folder}, and nothing was changed: give that folder to its hosts, or choose \
+         another name; `trib credentials renew DIR {}` gives it new ones", holder.option(),
         folder = folder.display()
     )]
     HolderExists {
-        /// What it is: `tenant` or `node`.
-        kind: &'static str,
-        /// Its name.
-        name: String,
+        /// Whose they are.
+        holder: Holder,
         /// Its folder.
         folder: PathBuf,
+    },
+    /// This side's caller: there is no certificate to be renewed or withdrawn.
+    #[error("{holder} has no certificate at {}: {cause}; `trib credentials DIR {}` makes one", path.display(), holder.option())]
+    NotIssued {
+        /// Whose it would be.
+        holder: Holder,
+        /// The file in which it would be.
+        path: PathBuf,
+        /// Why it cannot be read.
+        cause: io::Error,
+    },
+    /// This side's caller: the authority's key is not there, so nothing can be issued.
+    #[error(
+        "cannot read the key of the fabric's authority, {}: {cause}; every certificate is signed with it. If it was moved, name it with \
+         --authority-key FILE. If this folder was made by a release that did not keep it, nothing can be added here: make a new folder with \
+         `trib credentials NEW`, add the certificate in NEW/ca.pem to ca.pem of every host, which then trusts both, give every host its files \
+         of NEW, and take the old certificate away",
+        path.display()
+    )]
+    NoAuthorityKey {
+        /// The file.
+        path: PathBuf,
+        /// Why it cannot be read.
+        cause: io::Error,
+    },
+    /// This side's configuration: a key is not a secret.
+    #[error("{} can be read by others than its user: `{remedy} {}`, and renew it if somebody may have read it", path.display(), path.display())]
+    OpenKey {
+        /// The key's file.
+        path: PathBuf,
+        /// The command that closes it.
+        remedy: &'static str,
+    },
+    /// This side's caller: no list of the manager's reaches those who verify its certificate.
+    #[error(
+        "the manager's certificate cannot be withdrawn, because the manager itself keeps the list: if its key is in other hands, make a new \
+         authority with `trib credentials NEW`, and give every host its files of NEW"
+    )]
+    ManagerWithdrawn,
+    /// This side's caller: nothing with this number was issued.
+    #[error("no certificate with the serial number {serial} was issued in {}: see issued.txt there", folder.display())]
+    UnknownSerial {
+        /// The number.
+        serial: Serial,
+        /// The operator's folder.
+        folder: PathBuf,
+    },
+    /// This side's configuration: a list or a folder cannot be read.
+    #[error("cannot read {}: {cause}", path.display())]
+    CannotRead {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why it cannot be read.
+        cause: io::Error,
+    },
+    /// This side's configuration: a line of a list is wrong.
+    #[error("{}, line {line}: {cause}", path.display())]
+    BadList {
+        /// The file.
+        path: PathBuf,
+        /// The line's number.
+        line: usize,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// One side's certificate has ended.
+    #[error("the certificate of {} ended on {}: {remedy}", certificate.holder, date(certificate.ends))]
+    Ended {
+        /// What stands in it.
+        certificate: Box<Certificate>,
+        /// What to do.
+        remedy: String,
+    },
+    /// The operator has withdrawn the certificate of the side that connects.
+    #[error("the certificate of {}, serial {}, was withdrawn: {remedy}", certificate.holder, certificate.serial)]
+    Withdrawn {
+        /// What stands in it.
+        certificate: Box<Certificate>,
+        /// What to do.
+        remedy: String,
     },
     /// This side's caller: the text is no name for a tenant.
     #[error(
@@ -152,10 +234,10 @@ pub enum Error {
 /// own, never a daemon's key.
 fn no_credentials(role: Role, path: &Path, cause: &io::Error) -> String {
     let folder = path.parent().unwrap_or(path);
-    let (shown, users) = (path.display(), folder.join(credentials::USERS));
+    let (shown, users) = (path.display(), folder.join(files::USERS));
     let below = users.display();
     match role {
-        Role::User if cause.kind() == io::ErrorKind::PermissionDenied && folder.ends_with(credentials::USERS) => {
+        Role::User if cause.kind() == io::ErrorKind::PermissionDenied && folder.ends_with(files::USERS) => {
             format!(
                 "this user may not read {shown}: {cause}; the operator of the fabric gives that folder to a group of users with \
              `trib credentials DIR --users --group GROUP`"
@@ -170,8 +252,8 @@ fn no_credentials(role: Role, path: &Path, cause: &io::Error) -> String {
              credentials` makes (ca.pem, user.pem, user.key), and name it with TRIB_CREDENTIALS or in TRIB_MANAGER"
         ),
         Role::Node => format!(
-            "no credentials of a node at {shown}: {cause}; copy ca.pem, node.pem and node.key of the fabric's credentials there, \
-             or name the folder that has them, tls://HOST:PORT?credentials=DIR"
+            "no credentials of a node at {shown}: {cause}; `trib credentials DIR --node NAME` makes the folder DIR/nodes/NAME with ca.pem, \
+             node.pem and node.key: copy these there, or name the folder that has them, tls://HOST:PORT?credentials=DIR"
         ),
         Role::Manager => format!(
             "no credentials of a manager at {shown}: {cause}; `trib credentials DIR` makes them, --credentials DIR names them"

@@ -1,13 +1,12 @@
 //! The first messages of both sides: which version each speaks, and in which role.
 
-use rustls::pki_types::CertificateDer;
 use trib_messages::Message;
 use trib_messages::hello::{Hello, Role};
 use trib_messages::reply::{Refusal, Reply, Resource};
 
-use crate::frame;
+use crate::certificate::Certificate;
 use crate::secure::{Limit, Secure};
-use crate::{Error, credentials, named};
+use crate::{Error, frame};
 
 /// This build's version, as it stands in `Hello`.
 pub fn software_version() -> &'static str {
@@ -30,7 +29,7 @@ pub(crate) fn introduce(secure: &Secure, name: &str, hello: &Hello, limit: Limit
 /// The accepting side: it sends first, but only after it has accepted the other side's certificate.
 pub(crate) fn welcome(secure: &Secure, name: &str, hello: &Hello, limit: Limit) -> Result<Hello, Error> {
     secure.handshake(limit)?;
-    let role = certified(secure)?;
+    let role = certificate(secure)?.holder.role();
     secure.send(&frame::encode(hello)?, limit)?;
     let theirs = agree(hello, hear(secure, name, limit)?)?;
     if theirs.role == role {
@@ -42,26 +41,11 @@ pub(crate) fn welcome(secure: &Secure, name: &str, hello: &Hello, limit: Limit) 
     Err(Error::Refused(refusal))
 }
 
-/// The tenant that the other side's certificate names, if it names one. It is known after the
-/// handshake.
-pub(crate) fn tenant(secure: &Secure) -> Option<String> {
-    named_by(secure, named::tenant_of)
-}
-
-/// The aggregation node that it names, if it names one.
-pub(crate) fn node(secure: &Secure) -> Option<String> {
-    named_by(secure, named::node_of)
-}
-
-fn named_by(secure: &Secure, name_of: impl Fn(&CertificateDer<'_>) -> Option<String>) -> Option<String> {
-    let tls = secure.tls();
-    tls.peer_certificates().and_then(|chain| chain.first()).and_then(name_of)
-}
-
-fn certified(secure: &Secure) -> Result<Role, Error> {
+/// What stands in the other side's certificate. It is known, and verified, after the handshake.
+pub(crate) fn certificate(secure: &Secure) -> Result<Certificate, Error> {
     let tls = secure.tls();
     match tls.peer_certificates() {
-        Some([certificate, ..]) => credentials::role_of(certificate),
+        Some([certificate, ..]) => Certificate::read(certificate),
         _ => Err(Error::BadCertificate("the other side showed none".into())),
     }
 }

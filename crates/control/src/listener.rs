@@ -2,34 +2,39 @@
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::{Connection, ServerConfig, ServerConnection};
+use rustls::{Connection, ServerConnection};
 use socket2::SockRef;
 use trib_messages::hello::{Hello, Role};
 
+use crate::certificate::Certificate;
+use crate::doors::{Doors, Handshake};
+use crate::parties::Parties;
 use crate::secure::{Limit, Secure};
 use crate::unfinished::{Room, Unfinished};
-use crate::{Channel, Credentials, Error, handshake};
+use crate::{Channel, Error, handshake};
 
 /// Takes connections.
 pub struct Listener {
     socket: TcpListener,
-    config: Arc<ServerConfig>,
+    doors: Arc<Doors>,
     address: SocketAddr,
     unfinished: Arc<Unfinished>,
 }
 
 impl Listener {
-    /// Listens at `address` (port 0: any free one) with the manager's credentials.
-    pub fn bind(address: SocketAddr, credentials: &Credentials) -> Result<Self, Error> {
-        let config = credentials.server_config()?;
+    /// Listens at `address` (port 0: any free one) with the manager's credentials in `folder`,
+    /// also when they are renewed.
+    pub fn bind(address: SocketAddr, folder: &Path) -> Result<Self, Error> {
+        let doors = Arc::new(Doors::open(folder)?);
         let socket = TcpListener::bind(address)
             .map_err(|cause| Error::Socket { what: format!("listen at {address}"), cause })?;
         let address =
             socket.local_addr().map_err(|cause| Error::Socket { what: "read the listening address".into(), cause })?;
-        Ok(Listener { socket, config, address, unfinished: Unfinished::of_listener() })
+        Ok(Listener { socket, doors, address, unfinished: Unfinished::of_listener() })
     }
 
     /// The address at which it listens.
@@ -42,7 +47,18 @@ impl Listener {
     pub fn accept(&self) -> Result<Pending, Error> {
         let (stream, address) =
             self.socket.accept().map_err(|cause| Error::Socket { what: "accept a connection".into(), cause })?;
-        Ok(Pending { stream, address, config: self.config.clone(), unfinished: self.unfinished.clone() })
+        Ok(Pending { stream, address, doors: self.doors.clone(), unfinished: self.unfinished.clone() })
+    }
+
+    /// Reads the list of withdrawn certificates again. Who shows one of them is not let in any
+    /// more. Returns how many there are.
+    pub fn read_withdrawn(&self) -> Result<usize, Error> {
+        self.doors.withdrawn().read_again()
+    }
+
+    /// Whether this certificate was withdrawn, by the list as it was read last.
+    pub fn is_withdrawn(&self, certificate: &Certificate) -> bool {
+        self.doors.withdrawn().has(&certificate.serial)
     }
 
     /// Stops listening and wakes any thread that waits in `accept`, with an error.
@@ -56,7 +72,7 @@ impl Listener {
 pub struct Pending {
     stream: TcpStream,
     address: SocketAddr,
-    config: Arc<ServerConfig>,
+    doors: Arc<Doors>,
     unfinished: Arc<Unfinished>,
 }
 
@@ -80,15 +96,17 @@ impl Pending {
     /// theirs.
     pub fn establish_as(self, hello: &Hello, timeout: Duration) -> Result<Channel, Error> {
         let limit = Limit::after(timeout);
-        let tls = ServerConnection::new(self.config).map_err(|cause| Error::BadCertificate(cause.to_string()))?;
-        let name = self.address.to_string();
-        let secure = Secure::new(self.stream, Connection::Server(tls), name.clone(), Room::of(&self.unfinished))?;
+        let Handshake { config, own, shown } = self.doors.handshake()?;
+        let tls = ServerConnection::new(config).map_err(|cause| Error::BadCertificate(cause.to_string()))?;
+        let (name, parties) = (self.address.to_string(), Parties::of_manager(own, shown));
+        let room = Room::of(&self.unfinished);
+        let secure = Secure::new(self.stream, Connection::Server(tls), name.clone(), parties, room)?;
         match handshake::welcome(&secure, &name, hello, limit) {
             Ok(theirs) => {
                 if theirs.role != Role::User {
                     secure.trust();
                 }
-                Ok(Channel::established(secure, theirs, self.address))
+                Channel::established(secure, theirs, self.address)
             }
             Err(error) => {
                 secure.linger(Limit::after(LAST_WORD));

@@ -9,9 +9,10 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustls::{AlertDescription, Connection};
+use rustls::Connection;
 use socket2::{SockRef, TcpKeepalive};
 
+use crate::parties::Parties;
 use crate::unfinished::Room;
 use crate::{Error, frame};
 
@@ -19,6 +20,7 @@ use crate::{Error, frame};
 pub(crate) struct Secure {
     stream: TcpStream,
     name: String,
+    parties: Parties,
     tls: Mutex<Connection>,
     // This lock is taken before `tls`, and held until the records are in the socket.
     sending: Mutex<()>,
@@ -38,9 +40,15 @@ struct Inbox {
 }
 
 impl Secure {
-    /// Prepares `stream` (connected, blocking) for `tls`; `name` stands for the other side in
-    /// errors, and long messages need `room`.
-    pub(crate) fn new(stream: TcpStream, mut tls: Connection, name: String, room: Room) -> Result<Self, Error> {
+    /// Prepares `stream` (connected, blocking) for `tls` between `parties`; `name` stands for the
+    /// other side in errors, and long messages need `room`.
+    pub(crate) fn new(
+        stream: TcpStream,
+        mut tls: Connection,
+        name: String,
+        parties: Parties,
+        room: Room,
+    ) -> Result<Self, Error> {
         let alive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 3).with_retries(3);
         let socket = SockRef::from(&stream);
         stream
@@ -50,7 +58,7 @@ impl Secure {
             .map_err(|cause| Error::Socket { what: "prepare a connection".into(), cause })?;
         tls.set_buffer_limit(None);
         let inbox = Inbox { records: Box::new([0; READ_BYTES]), plain: Vec::new(), began: None, room, closed: false };
-        Ok(Secure { stream, name, tls: Mutex::new(tls), sending: Mutex::new(()), inbox: Mutex::new(inbox) })
+        Ok(Secure { stream, name, parties, tls: Mutex::new(tls), sending: Mutex::new(()), inbox: Mutex::new(inbox) })
     }
 
     /// The TLS state.
@@ -251,28 +259,7 @@ impl Secure {
     }
 
     fn rejected(&self, cause: rustls::Error) -> Error {
-        use AlertDescription as A;
-        let by_them = matches!(
-            cause,
-            rustls::Error::AlertReceived(
-                A::BadCertificate
-                    | A::UnsupportedCertificate
-                    | A::CertificateRevoked
-                    | A::CertificateExpired
-                    | A::CertificateUnknown
-                    | A::UnknownCA
-                    | A::AccessDenied
-                    | A::CertificateRequired
-                    | A::DecryptError
-            )
-        );
-        match cause {
-            rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
-                Error::BadCertificate(format!("{} showed a wrong one ({cause})", self.name))
-            }
-            _ if by_them => Error::BadCertificate(format!("{} rejects ours ({cause})", self.name)),
-            _ => self.malformed(cause.to_string()),
-        }
+        self.parties.rejection(&self.name, &cause).unwrap_or_else(|| self.malformed(cause.to_string()))
     }
 
     fn failed(&self, what: &str, cause: io::Error, limit: Limit) -> Error {

@@ -10,7 +10,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use trib_control::{Channel, Credentials, Error, HANDSHAKE, Listener, ManagerUrl, software_version};
+use trib_control::clock::unix_s;
+use trib_control::{
+    Channel, Credentials, Error, HANDSHAKE, Holder, KeyFolder, Listener, ManagerUrl, Serial, VALIDITY, software_version,
+};
 use trib_messages::hello::{Hello, Role};
 use trib_messages::reply::{Reply, Resource};
 
@@ -29,8 +32,18 @@ impl Folder {
 
     fn with_credentials() -> Self {
         let folder = Self::new();
-        Credentials::create(&folder.0).unwrap();
+        folder.keys().create(VALIDITY).unwrap();
         folder
+    }
+
+    fn keys(&self) -> KeyFolder {
+        KeyFolder::at(&self.0)
+    }
+
+    fn with_node(&self, name: &str) -> Holder {
+        let node = Holder::node(name).unwrap();
+        self.keys().add(&node, VALIDITY).unwrap();
+        node
     }
 
     fn load(&self, role: Role) -> Credentials {
@@ -38,7 +51,7 @@ impl Folder {
     }
 
     fn listener(&self) -> Arc<Listener> {
-        Arc::new(Listener::bind(ANY.parse().unwrap(), &self.load(Role::Manager)).unwrap())
+        Arc::new(Listener::bind(ANY.parse().unwrap(), &self.0).unwrap())
     }
 
     fn url(&self, address: SocketAddr) -> ManagerUrl {
@@ -66,7 +79,14 @@ fn meet(
     manager: &Folder,
     connect: impl FnOnce(SocketAddr) -> Result<Channel, Error> + Send,
 ) -> (Result<Channel, Error>, Result<Channel, Error>) {
-    let listener = manager.listener();
+    meet_at(&manager.listener(), connect)
+}
+
+/// Both ends' results of one connection to this listener.
+fn meet_at(
+    listener: &Listener,
+    connect: impl FnOnce(SocketAddr) -> Result<Channel, Error> + Send,
+) -> (Result<Channel, Error>, Result<Channel, Error>) {
     let address = listener.address();
     thread::scope(|scope| {
         let server = scope.spawn(|| listener.accept().unwrap().establish(LIMIT));
@@ -78,9 +98,11 @@ fn meet(
 #[test]
 fn messages_of_any_size_arrive_whole_in_both_directions_at_once() {
     let folder = Folder::with_credentials();
-    let (server, client) = meet(&folder, |at| Channel::connect(&folder.url(at), Role::Node, LIMIT));
+    folder.with_node("leaf0");
+    let (server, client) = meet(&folder, |at| Channel::connect_node(&folder.url(at), "leaf0", LIMIT));
     let (server, client) = (server.unwrap(), client.unwrap());
-    assert_eq!((server.peer().role, client.peer().role), (Role::Node, Role::Manager));
+    assert_eq!((server.peer().role(), client.peer().role()), (Role::Node, Role::Manager));
+    assert_eq!((server.peer().node(), server.peer().tenant()), (Some("leaf0"), None));
     assert_eq!(server.peer().software, software_version());
     let sizes = [0usize, 1, 16_384, 16_385, 3_000_000];
     let talk = |channel: &Channel, letter: &str| {
@@ -134,8 +156,17 @@ fn a_role_that_the_certificate_does_not_give_is_refused_with_a_reason() {
 #[test]
 fn nobody_but_a_manager_passes_for_one() {
     let folder = Folder::with_credentials();
-    for role in [Role::Node, Role::User] {
-        let listener = Listener::bind(ANY.parse().unwrap(), &folder.load(role)).unwrap();
+    folder.with_node("leaf0");
+    for own in ["nodes/leaf0/node", "user"] {
+        // It calls itself a manager, and its certificate does not.
+        let false_one = Folder::new();
+        std::fs::create_dir(&false_one.0).unwrap();
+        for (from, to) in
+            [("ca.pem", "ca.pem"), (&format!("{own}.pem"), "manager.pem"), (&format!("{own}.key"), "manager.key")]
+        {
+            std::fs::copy(folder.0.join(from), false_one.0.join(to)).unwrap();
+        }
+        let listener = false_one.listener();
         let url = folder.url(listener.address());
         thread::scope(|scope| {
             scope.spawn(|| assert!(listener.accept().unwrap().establish(LIMIT).is_err()));
@@ -166,27 +197,109 @@ fn another_fabrics_credentials_do_not_open_the_door() {
 }
 
 #[test]
-fn a_tenant_is_known_by_its_certificate_once_the_manager_has_read_its_authority() {
+fn a_tenant_is_known_by_its_certificate_to_a_manager_that_started_before_it_was_added() {
     let fabric = Folder::with_credentials();
     let before = fabric.listener();
-    let astro = Credentials::add_tenant(&fabric.0, "astro").unwrap();
+    let astro = fabric.keys().add(&Holder::tenant("astro").unwrap(), VALIDITY).unwrap();
     let connect = |at: SocketAddr, folder: &std::path::Path| {
         Channel::connect(&ManagerUrl::new(at.ip().to_string(), at.port(), folder), Role::User, LIMIT)
     };
-    let (server, client) = meet(&fabric, |at| connect(at, &astro));
+    let (server, client) = meet_at(&before, |at| connect(at, &astro));
     let (server, _client) = (server.unwrap(), client.unwrap());
-    assert_eq!((server.peer().role, server.peer().tenant.as_deref()), (Role::User, Some("astro")));
-    let (server, client) = meet(&fabric, |at| connect(at, &fabric.0));
-    assert_eq!(server.unwrap().peer().tenant, None);
-    assert_eq!(client.unwrap().peer().tenant, None);
-    // A manager that started before knows nothing of the tenant.
-    let (server, client) = thread::scope(|scope| {
-        let server = scope.spawn(|| before.accept().unwrap().establish(LIMIT));
-        let client = connect(before.address(), &astro);
-        (server.join().unwrap(), client)
-    });
-    assert!(matches!(server.map(drop), Err(Error::BadCertificate(_))));
-    assert!(matches!(client.map(drop), Err(Error::BadCertificate(_))));
+    assert_eq!((server.peer().role(), server.peer().tenant()), (Role::User, Some("astro")));
+    let (server, client) = meet_at(&before, |at| connect(at, &fabric.0));
+    assert_eq!(server.unwrap().peer().tenant(), None);
+    assert_eq!(client.unwrap().peer().tenant(), None);
+}
+
+#[test]
+fn renewed_credentials_are_taken_by_both_sides_without_a_restart() {
+    let fabric = Folder::with_credentials();
+    let listener = fabric.listener();
+    let call = || meet_at(&listener, |at| Channel::connect(&fabric.url(at), Role::User, LIMIT));
+    let serials = |server: &Channel, client: &Channel| -> [Serial; 2] {
+        [client, server].map(|channel| channel.peer().certificate.serial.clone())
+    };
+    let (server, client) = call();
+    let (server, client) = (server.unwrap(), client.unwrap());
+    let old = serials(&server, &client);
+    let new = [Holder::Manager, Holder::Users].map(|holder| fabric.keys().renew(&holder, VALIDITY).unwrap().serial);
+    assert!(old != new && old[0] != old[1]);
+    let end = Instant::now() + LIMIT;
+    // The listener looks at its files once a second.
+    while {
+        let (server, client) = call();
+        serials(&server.unwrap(), &client.unwrap()) != new
+    } {
+        assert!(Instant::now() < end, "the renewed certificates are not taken");
+        thread::sleep(Duration::from_millis(50));
+    }
+    // The connection from before lives on.
+    client.send(&text("1".into())).unwrap();
+    assert_eq!(server.recv::<Hello>(Some(LIMIT)).unwrap(), text("1".into()));
+}
+
+#[test]
+fn a_certificate_that_has_ended_is_refused_in_words_at_both_ends() {
+    let fabric = Folder::with_credentials();
+    let (short, listener) = (Duration::from_secs(1), fabric.listener());
+    let node = Holder::node("leaf0").unwrap();
+    fabric.keys().add(&node, short).unwrap();
+    let ends = fabric.keys().certificate(&node).unwrap().ends;
+    while unix_s() <= ends {
+        thread::sleep(Duration::from_millis(50));
+    }
+    let (server, client) = meet_at(&listener, |at| Channel::connect_node(&fabric.url(at), "leaf0", LIMIT));
+    // The one that connects has sent its part when it is refused, so it may hear of it later.
+    let client = client.and_then(|channel| channel.recv::<Hello>(Some(LIMIT))).map(drop);
+    for error in [server.map(drop).unwrap_err(), client.unwrap_err()] {
+        assert!(matches!(error, Error::Ended { .. }), "{error}");
+        let words = error.to_string();
+        assert!(words.contains("node leaf0 ended on ") && words.contains("renew DIR --node leaf0"), "{words}");
+    }
+    // So is the manager's, by who connects.
+    fabric.keys().renew(&Holder::Manager, short).unwrap();
+    let (ends, listener) = (fabric.keys().certificate(&Holder::Manager).unwrap().ends, fabric.listener());
+    while unix_s() <= ends {
+        thread::sleep(Duration::from_millis(50));
+    }
+    let (server, client) = meet_at(&listener, |at| Channel::connect(&fabric.url(at), Role::User, LIMIT));
+    for error in [server.map(drop).unwrap_err(), client.map(drop).unwrap_err()] {
+        let words = error.to_string();
+        assert!(words.contains("manager ended on ") && words.contains("renew DIR --manager"), "{words}");
+    }
+}
+
+#[test]
+fn a_withdrawn_certificate_is_refused_once_the_list_is_read_and_a_new_one_is_taken() {
+    let fabric = Folder::with_credentials();
+    let node = fabric.with_node("leaf0");
+    fabric.with_node("leaf1");
+    let (listener, keys) = (fabric.listener(), fabric.keys());
+    let call = |name| meet_at(&listener, |at| Channel::connect_node(&fabric.url(at), name, LIMIT));
+    let (server, _client) = call("leaf0");
+    let shown = server.unwrap().peer().certificate.clone();
+    let serial = shown.serial.clone();
+    assert_eq!(keys.withdraw(&node).unwrap(), std::slice::from_ref(&serial));
+    assert!(keys.withdraw(&node).unwrap().is_empty(), "it is on the list already");
+    assert!(call("leaf0").0.is_ok() && !listener.is_withdrawn(&shown));
+    assert_eq!(listener.read_withdrawn().unwrap(), 1);
+    assert!(listener.is_withdrawn(&shown));
+    let (server, client) = call("leaf0");
+    let client = client.and_then(|channel| channel.recv::<Hello>(Some(LIMIT))).map(drop);
+    for error in [server.map(drop).unwrap_err(), client.unwrap_err()] {
+        assert!(matches!(error, Error::Withdrawn { .. }), "{error}");
+        let words = error.to_string();
+        assert!(words.contains("node leaf0") && words.contains(&serial.to_string()), "{words}");
+    }
+    assert!(call("leaf1").0.is_ok());
+    // What was renewed is another certificate. To withdraw takes what was issued before it, too.
+    let renewed = keys.renew(&node, VALIDITY).unwrap();
+    assert!(call("leaf0").0.is_ok());
+    let last = keys.renew(&node, VALIDITY).unwrap();
+    assert_eq!(keys.withdraw(&node).unwrap(), [renewed.serial, last.serial]);
+    assert!(matches!(keys.withdraw(&Holder::Manager), Err(Error::ManagerWithdrawn)));
+    assert!(matches!(keys.withdraw(&Holder::node("leaf9").unwrap()), Err(Error::NotIssued { .. })));
 }
 
 #[test]
@@ -210,16 +323,16 @@ fn missing_and_damaged_credentials_are_named_by_file() {
     let error = Channel::connect(&url, Role::User, LIMIT).map(drop).unwrap_err();
     assert!(matches!(&error, Error::NoCredentials { path, .. } if path.ends_with("ca.pem")), "{error}");
 
-    Credentials::create(&folder.0).unwrap();
+    folder.keys().create(VALIDITY).unwrap();
     let key = folder.0.join("user.key");
     assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
-    assert!(matches!(Credentials::create(&folder.0), Err(Error::Exists { .. })), "never replaced");
+    assert!(matches!(folder.keys().create(VALIDITY), Err(Error::Exists { .. })), "never replaced");
     std::fs::copy(folder.0.join("user.pem"), &key).unwrap();
     let error = Channel::connect(&url, Role::User, LIMIT).map(drop).unwrap_err();
     assert!(matches!(&error, Error::BadCredentials { path, .. } if *path == key), "{error}");
-    std::fs::copy(folder.0.join("node.key"), &key).unwrap();
+    std::fs::copy(folder.0.join("manager.key"), &key).unwrap();
     let error = Channel::connect(&url, Role::User, LIMIT).map(drop).unwrap_err();
-    assert!(matches!(&error, Error::BadCredentials { .. } | Error::Unreachable { .. }), "{error}");
+    assert!(matches!(&error, Error::BadCredentials { path, .. } if *path == key), "{error}");
 }
 
 #[test]
@@ -289,4 +402,30 @@ fn a_closed_listener_lets_its_thread_go() {
         listener.close();
         assert!(accepting.join().unwrap().is_err());
     });
+}
+
+#[test]
+fn a_daemon_does_not_start_with_a_key_that_others_can_read() {
+    let folder = Folder::with_credentials();
+    folder.with_node("leaf0");
+    let open = |name: &str, mode| {
+        std::fs::set_permissions(folder.0.join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    open("manager.key", 0o640);
+    folder.load(Role::Manager);
+    for (name, command) in
+        [("manager.key", "chmod o="), ("nodes/leaf0/node.key", "chmod o="), ("authority-key.pem", "chmod 600")]
+    {
+        open(name, 0o644);
+        let error = match name {
+            "manager.key" => Credentials::load(&folder.0, Role::Manager).map(drop).unwrap_err(),
+            "authority-key.pem" => folder.keys().renew(&Holder::Manager, VALIDITY).map(drop).unwrap_err(),
+            _ => Credentials::load_node(&folder.0, "leaf0").map(drop).unwrap_err(),
+        };
+        assert!(matches!(error, Error::OpenKey { .. }), "{error}");
+        assert!(error.to_string().contains(command) && error.to_string().contains(name), "{error}");
+    }
+    // Everybody of a cluster may be its user.
+    open("user.key", 0o644);
+    folder.load(Role::User);
 }

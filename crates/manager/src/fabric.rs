@@ -1,6 +1,5 @@
 //! All that the manager knows, shared by its threads.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,8 +24,6 @@ pub(crate) struct Fabric {
     pub topology: Topology,
     /// The constants with which predictions are made.
     pub constants: Constants,
-    /// The nodes that have certificates of their own, and register with nothing else.
-    pub named_nodes: BTreeSet<String>,
     pub registry: Arc<Registry>,
     pub deputies: Arc<Deputies>,
     pub jobs: Jobs,
@@ -44,7 +41,6 @@ pub(crate) struct Fabric {
 impl Fabric {
     pub(crate) fn new(
         topology: Topology,
-        named_nodes: BTreeSet<String>,
         store: Option<Store>,
         tenants: Option<&Path>,
         constants: Constants,
@@ -70,7 +66,6 @@ impl Fabric {
         let started_ms = unix_ms();
         Ok(Fabric {
             topology,
-            named_nodes,
             constants,
             registry,
             deputies,

@@ -42,12 +42,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use trib_control::{Credentials, Listener, Watchdog, notify};
-use trib_messages::hello::Role;
+use trib_control::{Listener, Watchdog, notify};
 use trib_topology::Topology;
 use trib_topology::predict::Constants;
 
@@ -79,6 +78,8 @@ pub struct Options {
     pub constants: Option<PathBuf>,
 }
 
+/// How long the thread sleeps that waits for signals, if nobody watches over it.
+const NO_WATCHDOG: Duration = Duration::from_secs(3600);
 /// The file with the constants of predictions, if no other is named.
 pub const CONSTANTS_FILE: &str = "/etc/tributary/constants.toml";
 
@@ -89,7 +90,8 @@ fn constants(named: Option<&Path>) -> Result<Constants, Error> {
     Ok(file.map_or_else(|| Ok(Constants::server()), Constants::load)?)
 }
 
-/// Serves until SIGTERM or SIGINT. Tells the supervisor (`$NOTIFY_SOCKET`) when it is ready, and at
+/// Serves until SIGTERM or SIGINT, and reads the list of withdrawn certificates again on SIGHUP.
+/// Tells the supervisor (`$NOTIFY_SOCKET`) when it is ready, and at
 /// which address. Once the manager serves, `watch` is called, which can begin to observe it.
 pub fn run(options: &Options, watch: impl FnOnce(Observer) -> io::Result<()>) -> Result<(), Error> {
     let signals = watch_signals()?;
@@ -104,10 +106,10 @@ pub fn run(options: &Options, watch: impl FnOnce(Observer) -> io::Result<()>) ->
     Ok(())
 }
 
-/// The signals that end a manager. They come from a thread of their own, which ends with the
+/// The signals to a manager. They come from a thread of their own, which ends with the
 /// process.
 fn watch_signals() -> Result<Receiver<i32>, Error> {
-    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(Error::Signals)?;
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(Error::Signals)?;
     let (sender, receiver) = mpsc::channel();
     let forward = move || signals.forever().try_for_each(|signal| sender.send(signal));
     thread::Builder::new().name("signals".into()).spawn(forward).map_err(Error::Thread)?;
@@ -119,12 +121,17 @@ fn watch_signals() -> Result<Receiver<i32>, Error> {
 fn wait(manager: &Manager, signals: &Receiver<i32>) -> Option<i32> {
     let mut watchdog = Watchdog::from_env(Instant::now());
     loop {
-        let Some(watchdog) = &mut watchdog else { return signals.recv().ok() };
-        match signals.recv_timeout(watchdog.due_in(Instant::now())) {
+        let due = watchdog.as_ref().map_or(NO_WATCHDOG, |watchdog| watchdog.due_in(Instant::now()));
+        match signals.recv_timeout(due) {
+            Ok(SIGHUP) => {
+                manager.read_withdrawn();
+                continue;
+            }
             Ok(signal) => return Some(signal),
             Err(RecvTimeoutError::Disconnected) => return None,
             Err(RecvTimeoutError::Timeout) => {}
         }
+        let Some(watchdog) = &mut watchdog else { continue };
         if !manager.is_well() {
             tracing::error!("the manager takes no connections any more: its supervisor is to restart it");
             return signals.recv().ok();
@@ -144,13 +151,11 @@ impl Manager {
     /// Reads topology and credentials and starts to serve.
     pub fn bind(options: &Options) -> Result<Self, Error> {
         let topology = Topology::load(&options.topology)?;
-        let credentials = Credentials::load(&options.credentials, Role::Manager)?;
-        let listener = Listener::bind(options.listen, &credentials)?;
+        let listener = Listener::bind(options.listen, &options.credentials)?;
         let store = options.state.as_deref().map(Store::open).transpose().map_err(Error::State)?;
         let constants = constants(options.constants.as_deref())?;
         tracing::info!(%constants, "predictions");
-        let named_nodes = Credentials::named_nodes(&options.credentials)?;
-        let fabric = Arc::new(Fabric::new(topology, named_nodes, store, options.tenants.as_deref(), constants)?);
+        let fabric = Arc::new(Fabric::new(topology, store, options.tenants.as_deref(), constants)?);
         admission::unheld::watch(&fabric).map_err(Error::Thread)?;
         nodes::watch::watch(&fabric.registry, &fabric.deputies).map_err(Error::Thread)?;
         let server = Server::start(listener, fabric)?;
@@ -171,6 +176,12 @@ impl Manager {
     /// a lock for ever, this never returns.
     pub fn is_well(&self) -> bool {
         self.server.is_well()
+    }
+
+    /// Reads the list of withdrawn certificates again, and closes the connections that were made
+    /// with one of them. If the list cannot be read, the one from before stays.
+    pub fn read_withdrawn(&self) {
+        self.server.read_withdrawn();
     }
 
     /// Closes every connection and waits for the threads. Running jobs are not ended, because their

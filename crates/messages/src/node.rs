@@ -85,6 +85,12 @@ pub enum NodeMessage {
         /// Why.
         refusal: Refusal,
     },
+    /// The certificate in the node's folder is another one now. The next connection is made with it;
+    /// this one stays.
+    Renewed {
+        /// When it ends, seconds since 1970-01-01 UTC.
+        certificate_ends: u64,
+    },
     /// The answer to `QueryCounters`: names to counts, of the whole process.
     Counters(BTreeMap<String, u64>),
     /// The answer to `Explain`.

@@ -8,7 +8,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use trib_control::{Channel, Error as ControlError, ManagerUrl};
+use trib_control::clock::date;
+use trib_control::{Certificate, Channel, Error as ControlError, ManagerUrl, node_folder};
 use trib_messages::explanation::{NodePart, TrafficPart};
 use trib_messages::hello::Role;
 use trib_messages::job::NodeGrant;
@@ -101,8 +102,14 @@ impl Manager {
             let _ = self.registered.send(Ok(()));
         }
         self.tell_hosted(&channel)?;
+        let mut certificate = self.certificate_ends();
+        let mut looked = Instant::now();
         while !self.ending.has_come() {
             self.tell_news(&channel)?;
+            if looked.elapsed() >= LOOK {
+                looked = Instant::now();
+                self.tell_renewed(&channel, &mut certificate)?;
+            }
             match channel.recv(Some(GLANCE)) {
                 Ok(message) => self.on_message(&channel, message)?,
                 Err(ControlError::Timeout { .. }) => {}
@@ -119,6 +126,24 @@ impl Manager {
         Ok(())
     }
 
+    /// Tells the manager if the certificate in the node's folder was renewed. The connection stays,
+    /// because a new one would cost the jobs that are admitted meanwhile this node.
+    fn tell_renewed(&self, channel: &Channel, known: &mut Option<u64>) -> Result<(), ControlError> {
+        let Some(certificate_ends) = self.certificate_ends().filter(|ends| Some(*ends) != *known) else {
+            return Ok(());
+        };
+        *known = Some(certificate_ends);
+        tracing::info!(until = date(certificate_ends), "the certificate was renewed; the next connection takes it");
+        channel.send(&NodeMessage::Renewed { certificate_ends })
+    }
+
+    /// When the certificate in the node's folder ends.
+    fn certificate_ends(&self) -> Option<u64> {
+        let Who::Node { name, .. } = &self.who else { return None };
+        let folder = node_folder(self.url.credentials(), name);
+        Certificate::in_folder(&folder, Role::Node).ok().map(|certificate| certificate.ends)
+    }
+
     /// Tells the manager what has happened to jobs.
     fn tell_news(&self, channel: &Channel) -> Result<(), ControlError> {
         self.news.try_iter().try_for_each(|news| {
@@ -133,7 +158,7 @@ impl Manager {
     fn introduce(&self) -> Result<Channel, ControlError> {
         match &self.who {
             Who::Node { name, addresses } => {
-                let channel = Channel::connect(&self.url, Role::Node, ANSWER)?;
+                let channel = Channel::connect_node(&self.url, name, ANSWER)?;
                 channel.send(&NodeMessage::Register {
                     name: name.clone(),
                     stream: addresses[0],
@@ -308,6 +333,8 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// How long a rank tries to reach the manager each time. It may have to wait for that when it
 /// leaves its job, and nothing of the job depends on the call.
 const DEPUTY_CALL: Duration = Duration::from_secs(1);
+/// How often it looks whether the node's certificate was renewed.
+const LOOK: Duration = Duration::from_secs(10);
 /// How often the thread looks for news.
 const GLANCE: Duration = Duration::from_millis(100);
 /// How long a worker may take to count. The manager waits one second for all of them.

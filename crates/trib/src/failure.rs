@@ -62,7 +62,10 @@ impl From<trib_control::Error> for Failure {
         match error {
             trib_control::Error::Refused(_)
             | trib_control::Error::Exists { .. }
-            | trib_control::Error::HolderExists { .. } => Self::operation(error),
+            | trib_control::Error::HolderExists { .. }
+            | trib_control::Error::NotIssued { .. }
+            | trib_control::Error::UnknownSerial { .. }
+            | trib_control::Error::ManagerWithdrawn => Self::operation(error),
             trib_control::Error::NoManager
             | trib_control::Error::BadUrl { .. }
             | trib_control::Error::BadTenant(_)

@@ -84,7 +84,11 @@ impl From<trib_control::Error> for Error {
         let text = error.to_string();
         match error {
             E::BadUrl { .. } => Error::Invalid(text),
-            E::NoCredentials { .. } | E::BadCredentials { .. } | E::BadCertificate(_) => Error::Auth(text),
+            E::NoCredentials { .. }
+            | E::BadCredentials { .. }
+            | E::BadCertificate(_)
+            | E::Ended { .. }
+            | E::Withdrawn { .. } => Error::Auth(text),
             E::VersionMismatch { .. } => Error::Version(text),
             E::Refused(refusal) => manager::refused(&refusal),
             _ => Error::Manager(text),

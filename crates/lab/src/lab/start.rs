@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use rustix::thread::{CpuSet, sched_getaffinity};
 use tracing::{info, warn};
-use trib_control::{Credentials, ManagerUrl};
+use trib_control::{Holder, KeyFolder, ManagerUrl, VALIDITY};
 use trib_topology::predict::laboratory_file;
 
 use super::daemon::{Setting, Starting};
@@ -29,7 +29,7 @@ pub(super) fn start(launch: &LabLaunch<'_>, folder: &StateFolder) -> Result<Lab,
     let deadline = Instant::now() + launch.limit;
     folder.write(TOPOLOGY, launch.topology.file(launch.name.as_str()).as_bytes())?;
     let credentials = folder.path().join(CREDENTIALS);
-    Credentials::create(&credentials).map_err(|error| LabError::Credentials(error.to_string()))?;
+    make_keys(launch, &credentials).map_err(|error| LabError::Credentials(error.to_string()))?;
     let mut lifeline = None;
     if let Some(plan) = launch.topology.plan() {
         lifeline = Some(start_keeper(launch, folder, &plan, deadline)?);
@@ -60,6 +60,16 @@ pub(super) fn start(launch: &LabLaunch<'_>, folder: &StateFolder) -> Result<Lab,
         lifeline.write_all(&[keeper::STAY]).context(|| "tell the keeper to stay".to_owned())?;
     }
     Ok(lab)
+}
+
+/// Makes the credentials of the manager, of users, and of each node.
+fn make_keys(launch: &LabLaunch<'_>, folder: &Path) -> Result<(), trib_control::Error> {
+    let keys = KeyFolder::at(folder);
+    keys.create(VALIDITY)?;
+    for node in launch.topology.nodes() {
+        keys.add(&Holder::node(&node.name)?, VALIDITY)?;
+    }
+    Ok(())
 }
 
 /// Starts the daemons that have ended where they ran before, with the same keys and the same

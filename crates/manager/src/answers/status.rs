@@ -33,8 +33,19 @@ pub(crate) fn report(fabric: &Fabric, sight: &Sight) -> StatusReport {
             let connected = session.as_ref().is_some_and(|session| !session.is_lost());
             let datagram_buffer_bytes = session.as_ref().map(|session| session.datagram_buffer_bytes);
             let silent_since_ms = session.as_ref().filter(|_| connected).and_then(|session| session.late_ms());
+            let certificate_ends = session.as_ref().map(|session| session.certificate_ends());
             let version = session.map(|session| session.version.clone()).unwrap_or_default();
-            NodeStatus { name, address, further, version, connected, silent_since_ms, datagram_buffer_bytes, counters }
+            NodeStatus {
+                name,
+                address,
+                further,
+                version,
+                connected,
+                silent_since_ms,
+                datagram_buffer_bytes,
+                certificate_ends,
+                counters,
+            }
         })
         .collect();
     let time_ms = Some(unix_ms());

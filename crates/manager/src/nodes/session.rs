@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -58,6 +59,7 @@ pub(crate) struct Session {
     pub workers: u32,
     /// Its software version.
     pub version: String,
+    certificate_ends: AtomicU64,
     /// When it registered, milliseconds since 1970-01-01 UTC.
     pub since_ms: u64,
     channel: Arc<Channel>,
@@ -90,7 +92,7 @@ impl Session {
         channel: Arc<Channel>,
     ) -> (Arc<Self>, Receiver<ManagerMessage>) {
         let (outbox, messages) = mpsc::sync_channel(OUTBOX);
-        let version = channel.peer().software.clone();
+        let (version, certificate_ends) = (channel.peer().software.clone(), channel.peer().certificate.ends.into());
         let (since_ms, expected, silence) = (unix_ms(), Mutex::default(), Mutex::default());
         let session = Session {
             name,
@@ -99,6 +101,7 @@ impl Session {
             datagram_buffer_bytes,
             workers,
             version,
+            certificate_ends,
             since_ms,
             channel,
             outbox,
@@ -108,9 +111,15 @@ impl Session {
         (Arc::new(session), messages)
     }
 
-    /// Whether it connects from this address.
-    pub(crate) fn comes_from(&self, address: IpAddr) -> bool {
-        self.channel.peer().address.ip() == address
+    /// When the certificate ends that it has shown or has been given since, seconds since 1970-01-01
+    /// UTC.
+    pub(crate) fn certificate_ends(&self) -> u64 {
+        self.certificate_ends.load(Ordering::Relaxed)
+    }
+
+    /// It has been given another certificate.
+    pub(crate) fn renewed(&self, ends: u64) {
+        self.certificate_ends.store(ends, Ordering::Relaxed);
     }
 
     /// All addresses at which it takes streams.

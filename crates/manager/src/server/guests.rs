@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use trib_control::{Channel, Peer};
+use trib_control::{Certificate, Channel, Peer};
 use trib_messages::hello::Role;
 
 /// The established connections by number, in the order in which they came.
@@ -28,8 +28,7 @@ struct Limits {
 }
 
 struct Guest<C> {
-    role: Role,
-    tenant: Option<String>,
+    certificate: Certificate,
     address: IpAddr,
     engaged: Arc<AtomicBool>,
     channel: Weak<C>,
@@ -55,10 +54,10 @@ impl<C> Guests<C> {
     pub(super) fn enter(&mut self, peer: &Peer, channel: &Arc<C>) -> Option<Entered<C>> {
         let address = peer.address.ip();
         let mut instead_of = Vec::new();
-        if peer.role == Role::User {
+        if peer.role() == Role::User {
             let Limits { of_address, of_tenant, users, .. } = self.limits;
             instead_of.extend(self.make_room(of_address, |guest| guest.address == address)?);
-            instead_of.extend(self.make_room(of_tenant, |guest| guest.tenant == peer.tenant)?);
+            instead_of.extend(self.make_room(of_tenant, |guest| guest.certificate.holder == peer.certificate.holder)?);
             instead_of.extend(self.make_room(users, |_| true)?);
         } else if self.all.len() >= self.limits.all {
             return None;
@@ -66,8 +65,7 @@ impl<C> Guests<C> {
         self.last += 1;
         let engaged = Arc::new(AtomicBool::new(false));
         let guest = Guest {
-            role: peer.role,
-            tenant: peer.tenant.clone(),
+            certificate: peer.certificate.clone(),
             address,
             engaged: engaged.clone(),
             channel: Arc::downgrade(channel),
@@ -82,12 +80,19 @@ impl<C> Guests<C> {
         if self.all.len() < most {
             return Some(None);
         }
-        let users = || self.all.iter().filter(|(_, guest)| guest.role == Role::User && is_of_kind(guest));
+        let users =
+            || self.all.iter().filter(|(_, guest)| guest.certificate.holder.role() == Role::User && is_of_kind(guest));
         if users().count() < most {
             return Some(None);
         }
         let idle = users().find(|(_, guest)| !guest.engaged.load(Ordering::Relaxed)).map(|(number, _)| *number)?;
         Some(self.all.remove(&idle).and_then(|guest| guest.channel.upgrade()))
+    }
+
+    /// Those whose certificate is one of these.
+    pub(super) fn with(&self, is_one: impl Fn(&Certificate) -> bool) -> Vec<(Certificate, Arc<C>)> {
+        let shown = self.all.values().filter(|guest| is_one(&guest.certificate));
+        shown.filter_map(|guest| Some((guest.certificate.clone(), guest.channel.upgrade()?))).collect()
     }
 
     /// The connection has ended.
@@ -118,16 +123,35 @@ const LIMITS: Limits =
 mod tests {
     use std::net::SocketAddr;
 
+    use trib_control::Holder;
+
     use super::*;
 
     fn peer(role: Role, tenant: Option<&str>, address: u8) -> Peer {
+        let holder = match (role, tenant) {
+            (Role::Manager, _) => Holder::Manager,
+            (Role::Node, _) => Holder::node("n").unwrap(),
+            (Role::User, None) => Holder::Users,
+            (Role::User, Some(tenant)) => Holder::tenant(tenant).unwrap(),
+        };
+        let certificate = Certificate { holder, serial: format!("{address:02X}").parse().unwrap(), ends: u64::MAX };
         let address = SocketAddr::from(([10, 0, 0, address], 1));
-        Peer { role, tenant: tenant.map(str::to_owned), node: None, software: String::new(), address }
+        Peer { certificate, software: String::new(), address }
     }
 
     /// Room for eight: six users, four of a tenant, three of an address.
     fn guests() -> Guests<u32> {
         Guests { limits: Limits { all: 8, users: 6, of_tenant: 4, of_address: 3 }, ..Guests::default() }
+    }
+
+    #[test]
+    fn those_with_one_certificate_are_found() {
+        let (mut guests, channel) = (guests(), Arc::new(0));
+        for address in [1, 2, 1] {
+            guests.enter(&peer(Role::User, None, address), &channel).unwrap();
+        }
+        let found = guests.with(|certificate| certificate.serial.to_string() == "01");
+        assert!(found.len() == 2 && found.iter().all(|(shown, _)| shown.serial.to_string() == "01"), "{found:?}");
     }
 
     #[test]
@@ -165,7 +189,8 @@ mod tests {
         assert!(first.into_iter().all(|(tenant, address)| enter(tenant, address).unwrap().instead_of.is_empty()));
         // The address has three, and the tenant four: one of each gives way.
         assert_eq!(enter("a", 1).unwrap().instead_of.len(), 2);
-        let of_a = guests.all.values().filter(|guest| guest.tenant.as_deref() == Some("a")).count();
+        let a = Holder::tenant("a").unwrap();
+        let of_a = guests.all.values().filter(|guest| guest.certificate.holder == a).count();
         assert_eq!(of_a, 4);
     }
 

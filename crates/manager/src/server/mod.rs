@@ -14,14 +14,14 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use trib_control::clock::unix_ms;
-use trib_control::{Channel, Error as ControlError, HANDSHAKE, Listener, Pending};
+use trib_control::{Certificate, Channel, Error as ControlError, HANDSHAKE, Listener, Pending};
 use trib_messages::hello::Role;
-use trib_messages::reply::{Reply, Resource};
+use trib_messages::reply::{Refusal, Reply, Resource};
 use trib_wire::ids::JobId;
 
 use crate::Error;
 use crate::fabric::Fabric;
-use crate::refuse::{lasting, too_much};
+use crate::refuse::{lasting, refuse, too_much};
 
 mod deputy;
 mod guests;
@@ -97,6 +97,44 @@ impl Server {
         let accepts = self.accepting.as_ref().is_some_and(|accepting| !accepting.is_finished());
         accepts && !self.shared.is_stopping()
     }
+}
+
+impl Server {
+    /// Reads the list of withdrawn certificates again, and tells those that are connected with one
+    /// of them why they have to go. Their jobs go on without the manager.
+    pub(crate) fn read_withdrawn(&self) {
+        let listener = &self.shared.listener;
+        match listener.read_withdrawn() {
+            Ok(count) => tracing::info!(count, "the list of withdrawn certificates is read"),
+            Err(error) => {
+                tracing::error!(%error, "the list of withdrawn certificates stays as it was");
+                return;
+            }
+        }
+        let withdrawn = self.shared.lock().established.with(|certificate| listener.is_withdrawn(certificate));
+        for (certificate, channel) in withdrawn {
+            tracing::warn!(peer = %channel.peer().address, %certificate, "the certificate was withdrawn; the connection is closed");
+            let farewell = {
+                let channel = channel.clone();
+                move || {
+                    // It may be gone, or not read.
+                    let _ = channel.send(&Reply::Refused(withdrawal(&certificate)));
+                    channel.close();
+                }
+            };
+            // Each has a thread, because one that does not read must not keep the others.
+            if spawn("farewell", farewell).is_err() {
+                channel.close();
+            }
+        }
+    }
+}
+
+fn withdrawal(Certificate { holder, serial, .. }: &Certificate) -> Refusal {
+    let text = format!(
+        "the certificate of {holder}, serial {serial}, was withdrawn: ask the operator of the fabric for a new one"
+    );
+    refuse(Resource::Role, Some(&holder.to_string()), text)
 }
 
 impl Drop for Server {
@@ -216,7 +254,7 @@ fn receive(shared: &Shared, number: u64, pending: Pending) {
 }
 
 fn serve(shared: &Shared, channel: &Arc<Channel>, engaged: &AtomicBool) -> Result<(), ControlError> {
-    if channel.peer().role == Role::Node {
+    if channel.peer().role() == Role::Node {
         return node::serve(&shared.fabric, channel.clone());
     }
     let mut held = Held { shared, jobs: Vec::new() };

@@ -98,22 +98,21 @@ fn register(fabric: &Fabric, channel: &Arc<Channel>, hello: NodeMessage) -> Resu
     fabric.jobs.are_held(&session.name, &jobs);
     // It is posted before any job can be installed there, so that it is the first message.
     session.post(ManagerMessage::Registered);
-    replace(fabric, &session, channel)?;
+    replace(fabric, &session)?;
     Ok((session, messages))
 }
 
 // The key of one node does not speak for another.
 fn check_certificate(fabric: &Fabric, channel: &Channel, name: &str) -> Result<(), Refusal> {
-    let text = match &channel.peer().node {
+    let text = match channel.peer().node() {
         Some(own) if own == name => return Ok(()),
         Some(own) => format!(
             "the certificate is that of node `{own}`, and the node registers as `{name}`: start it with --name {own}, or give it the \
              credentials of `{name}`"
         ),
-        None if !fabric.named_nodes.contains(name) => return Ok(()),
         None => format!(
-            "node `{name}` has a certificate of its own, and this is another: give the node's host the folder nodes/{name} that `trib credentials \
-             DIR --node {name}` made, and name it in the manager's address (...?credentials=DIR)"
+            "the certificate names no node, as those of releases before did: give the host of `{name}` the folder nodes/{name} that `trib \
+             credentials DIR --node {name}` makes, and name it in the manager's address (...?credentials=DIR)"
         ),
     };
     Err(since_start(refuse(Resource::Node, Some(name), text), fabric.started_ms))
@@ -141,13 +140,12 @@ fn check_ports(fabric: &Fabric, session: &Session) -> Result<(), Refusal> {
 }
 
 // A second process under a name that is taken is refused, unless the first does not answer any
-// more: then its host most likely went down without closing the connection. Who is not proven to
-// be that node comes from its address, or has to wait until the connection is given up.
-fn replace(fabric: &Fabric, session: &Arc<Session>, channel: &Channel) -> Result<(), Refusal> {
+// more: then its host most likely went down without closing the connection. Its certificate has
+// proven that the second is that node.
+fn replace(fabric: &Fabric, session: &Arc<Session>) -> Result<(), Refusal> {
     let Err(other) = fabric.registry.enter(session, None) else { return Ok(()) };
-    let is_it = channel.peer().node.is_some() || other.comes_from(channel.peer().address.ip());
     let alive = other.query().is_some_and(|counters| counters.recv_timeout(PING).is_ok());
-    if is_it && !alive && fabric.registry.enter(session, Some(&other)).is_ok() {
+    if !alive && fabric.registry.enter(session, Some(&other)).is_ok() {
         other.lose();
         return Ok(());
     }
@@ -197,6 +195,10 @@ fn listen(fabric: &Fabric, session: &Session, channel: &Channel) -> Result<(), E
                     continue;
                 };
                 note_fault(fabric, session, job, why);
+                continue;
+            }
+            Ok(NodeMessage::Renewed { certificate_ends }) => {
+                session.renewed(certificate_ends);
                 continue;
             }
             Ok(NodeMessage::Left { job }) => {

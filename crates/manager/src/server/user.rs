@@ -32,7 +32,7 @@ pub(super) fn serve(
     held: &mut Vec<JobId>,
 ) -> Result<(), Error> {
     let fabric = &*shared.fabric;
-    let sight = &fabric.tenancy.sight(channel.peer().tenant.as_deref());
+    let sight = &fabric.tenancy.sight(channel.peer().tenant());
     loop {
         engaged.store(!held.is_empty(), Ordering::Relaxed);
         // A connection that holds a job may be silent for days. One that holds none has no reason
@@ -80,10 +80,10 @@ pub(super) fn serve(
 
 fn job(fabric: &Fabric, channel: &Channel, request: &JobRequest, held: &mut Vec<JobId>) -> Reply {
     if let Err(refusal) = check_text(&request.name, &request.user).and_then(|()| room(fabric, held)) {
-        fabric.past.refused(fabric.jobs.number(), channel.peer().tenant.as_deref(), request, &refusal);
+        fabric.past.refused(fabric.jobs.number(), channel.peer().tenant(), request, &refusal);
         return Reply::Refused(refusal);
     }
-    match timed(fabric, request, channel.peer().tenant.as_deref(), channel) {
+    match timed(fabric, request, channel.peer().tenant(), channel) {
         Ok(ticket) => grant(ticket, held),
         Err(refusal) => Reply::Refused(refusal),
     }
@@ -94,7 +94,7 @@ fn timed(fabric: &Fabric, request: &JobRequest, tenant: Option<&str>, channel: &
 }
 
 fn attach(fabric: &Fabric, channel: &Channel, rank: AttachRequest, held: &mut Vec<JobId>) -> Option<Reply> {
-    let tenant = channel.peer().tenant.as_deref();
+    let tenant = channel.peer().tenant();
     if let Err(refusal) = check_text(&rank.name, &rank.user).and_then(|()| room(fabric, held)) {
         let host = std::slice::from_ref(&rank.host);
         fabric.past.refused_ranks(fabric.jobs.number(), (&rank, tenant), host, &refusal);
@@ -102,7 +102,7 @@ fn attach(fabric: &Fabric, channel: &Channel, rank: AttachRequest, held: &mut Ve
     }
     let first = rank.rank == 0;
     let verdict = fabric.rendezvous.attach(
-        (&rank, channel.peer().tenant.clone()),
+        (&rank, tenant.map(str::to_owned)),
         |request, tenant| timed(fabric, request, tenant, channel),
         |job| end(fabric, job, JobEnd::Lost),
         |refusal, hosts| {
@@ -142,7 +142,7 @@ fn note(fabric: &Fabric, job: JobId, why: &str, held: &[JobId]) -> Reply {
 }
 
 fn meeting(channel: &Channel, text: &str) -> Meeting {
-    Meeting { tenant: channel.peer().tenant.clone(), text: text.to_owned() }
+    Meeting { tenant: channel.peer().tenant().map(str::to_owned), text: text.to_owned() }
 }
 
 fn take_account(fabric: &Fabric, meeting: &Meeting, account: &Account) -> Reply {

@@ -31,7 +31,7 @@ fn a_user_cannot_register_as_a_node_nor_a_node_ask_for_jobs() {
     };
     user.0.send(&register).unwrap();
     assert!(matches!(user.0.recv::<Reply>(Some(LIMIT)), Err(Error::Closed { .. })));
-    let node = Channel::connect(&fabric.url(), Role::Node, LIMIT).unwrap();
+    let node = fabric.node_channel("root");
     node.send(&Request::Status).unwrap();
     assert!(matches!(node.recv::<Reply>(Some(LIMIT)), Err(Error::Closed { .. })));
     assert!(fabric.user().status().nodes.iter().all(|node| !node.connected));

@@ -1,18 +1,16 @@
 //! The page of a manager's metrics.
 
-use std::time::SystemTime;
-
 use trib_manager::ManagerReport;
 use trib_messages::tenant::{TenantAmount, TenantAt, TenantStatus};
 
 use super::page::Page;
-use super::process;
+use super::process::{self, About};
 use crate::settings::Daemon;
 
-/// The page of a manager that runs since `began`.
-pub fn manager_page(report: &ManagerReport, began: SystemTime) -> String {
+/// The page of a manager and what is said `about` its process.
+pub fn manager_page(report: &ManagerReport, about: About) -> String {
     let mut page = Page::default();
-    process::add_to(&mut page, Daemon::Manager, began);
+    process::add_to(&mut page, Daemon::Manager, about);
     let ManagerReport { fabric, nodes, jobs, tenants, waiting, refusals, admitted, refused, established, handshaking } =
         report;
     page.metric("tributary_fabric_info").sample(&[fabric], 1);
@@ -91,6 +89,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
     use std::time::Duration;
+    use std::time::SystemTime;
     use trib_control::Histogram;
     use trib_messages::jobs::Names;
     use trib_messages::reply::{JobStatus, Resource};
@@ -147,7 +146,7 @@ mod tests {
             established: 5,
             handshaking: 1,
         };
-        let text = manager_page(&report, SystemTime::now());
+        let text = manager_page(&report, About { began: SystemTime::now(), certificate_seconds: None });
         for line in [
             "tributary_fabric_info{fabric=\"cluster\"} 1",
             "tributary_node_up{node=\"spine\"} 1",

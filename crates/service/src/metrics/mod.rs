@@ -26,4 +26,5 @@ mod table;
 pub use exporter::{Exporter, ExporterError};
 pub use manager::manager_page;
 pub use node::node_page;
+pub use process::About;
 pub use table::{METRICS, Metric, Type};

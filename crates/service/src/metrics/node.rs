@@ -1,18 +1,16 @@
 //! The page of a node's metrics.
 
-use std::time::SystemTime;
-
 use trib_node::{Folded, GroupReport, JobReport, Latencies, NodeReport, Stages};
 
 use super::page::Page;
-use super::process;
+use super::process::{self, About};
 use super::table::METRICS;
 use crate::settings::Daemon;
 
-/// The page of a node that runs since `began`.
-pub fn node_page(report: &NodeReport, began: SystemTime) -> String {
+/// The page of a node and what is said `about` its process.
+pub fn node_page(report: &NodeReport, about: About) -> String {
     let mut page = Page::default();
-    process::add_to(&mut page, Daemon::Node, began);
+    process::add_to(&mut page, Daemon::Node, about);
     counters(&mut page, report);
     latencies(&mut page, &report.latencies);
     let jobs: Vec<Labelled<'_>> = report.jobs.iter().map(Labelled::new).collect();
@@ -174,6 +172,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
     use std::time::Duration;
+    use std::time::SystemTime;
     use trib_control::ManagerUrl;
     use trib_messages::recovery::Replayed;
     use trib_node::{LinkReport, Node, Options};
@@ -226,7 +225,7 @@ mod tests {
             groups: vec![GroupReport { index: GroupIndex(0), ranks: 5, datagrams: Folded::default(), streams }],
             links: vec![LinkReport { name: "child0".into(), bytes_in: 8, bytes_out: 9, queued_bytes: 10 }],
         });
-        let text = node_page(&report, SystemTime::now());
+        let text = node_page(&report, About { began: SystemTime::now(), certificate_seconds: None });
         for line in [
             "tributary_node_workers 2",
             "tributary_job_epochs{job_id=\"7\",node=\"leaf1\",lane=\"0\"} 3",

@@ -82,6 +82,12 @@ pub const METRICS: &[Metric] = &[
         &["daemon", "version"],
         "Always 1; the daemon and its software version",
     ),
+    of_both(
+        "tributary_certificate_seconds",
+        Type::Gauge,
+        &[],
+        "Seconds until the certificate of the daemon ends that lies in its folder now, negative after that",
+    ),
     of_both("process_cpu_seconds_total", Type::Counter, &[], "CPU time of the process, seconds"),
     of_both("process_resident_memory_bytes", Type::Gauge, &[], "Memory of the process that is in RAM"),
     of_both("process_open_fds", Type::Gauge, &[], "Open file descriptors of the process"),

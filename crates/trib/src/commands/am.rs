@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use clap::Args;
+use trib_messages::hello::Role;
 use trib_service::metrics::manager_page;
 use trib_service::settings::{Daemon, ManagerSettings};
 
@@ -14,7 +15,8 @@ use crate::log;
 
 /// Run the aggregation manager, the one daemon that knows the fabric
 ///
-/// Runs until SIGTERM or SIGINT. Jobs that are already admitted go on while the manager is away.
+/// Runs until SIGTERM or SIGINT. On SIGHUP it reads the list of withdrawn certificates again, and
+/// renewed ones it takes by itself. Jobs that are already admitted go on while the manager is away.
 ///
 /// When it is ready it says so to a supervisor by the protocol of sd_notify(3), with its address in
 /// X_TRIB_ADDRESS.
@@ -42,9 +44,10 @@ impl Arguments {
         log::init_daemon(&settings.log, settings.log_file.as_deref())?;
         let exporter = metrics::exporter(settings.metrics)?;
         let ManagerSettings { topology, credentials, listen, state, tenants, constants, .. } = settings;
-        let began = SystemTime::now();
+        let (began, folder) = (SystemTime::now(), credentials.clone());
         let watch = |observer: trib_manager::Observer| {
-            metrics::serve(exporter, move || Some(manager_page(&observer.report()?, began)))
+            let about = move || metrics::about(began, &folder, Role::Manager);
+            metrics::serve(exporter, move || Some(manager_page(&observer.report()?, about())))
         };
         let options = trib_manager::Options { listen, topology, credentials, state, tenants, constants };
         trib_manager::run(&options, watch).map_err(Failure::environment)?;
@@ -54,7 +57,7 @@ impl Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  trib credentials /etc/tributary
+  trib credentials /etc/tributary && trib credentials /etc/tributary --node leaf0,leaf1,root
   trib am --topology /etc/tributary/topology.toml --credentials /etc/tributary --listen 10.0.0.1:7070
   trib am --topology /etc/slurm/topology.conf --credentials . --state /var/lib/tributary/jobs
   trib am --topology fabric.toml --credentials . --tenants tenants.toml

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
+use trib_control::node_folder;
+use trib_messages::hello::Role;
 use trib_service::metrics::node_page;
 use trib_service::settings::{Daemon, NodeSettings};
 
@@ -42,9 +44,10 @@ impl Arguments {
         log::init_daemon(&settings.log, settings.log_file.as_deref())?;
         let exporter = metrics::exporter(settings.metrics)?;
         let NodeSettings { name, manager, listen, workers, memory, .. } = settings;
-        let began = SystemTime::now();
+        let (began, folder) = (SystemTime::now(), node_folder(manager.credentials(), &name));
         let watch = |observer: trib_node::Observer| {
-            metrics::serve(exporter, move || Some(node_page(&observer.report(ANSWER)?, began)))
+            let about = move || metrics::about(began, &folder, Role::Node);
+            metrics::serve(exporter, move || Some(node_page(&observer.report(ANSWER)?, about())))
         };
         let options = trib_node::Options { name, manager, listen, workers, memory };
         trib_node::run(options, watch).map_err(Failure::environment)?;
@@ -56,7 +59,7 @@ impl Arguments {
 const ANSWER: Duration = Duration::from_secs(1);
 const EXAMPLES: &str = "\
 Examples:
-  trib an --name leaf0 --manager 'tls://am.cluster:7070?credentials=/etc/tributary' --listen 10.0.0.2:7071
+  trib an --name leaf0 --manager 'tls://am.cluster:7070?credentials=/etc/tributary/nodes/leaf0' --listen 10.0.0.2:7071
   trib an --name leaf1 --listen 10.0.0.3:7071,10.1.0.3:7071  # two ports, `addresses` in the topology
   trib an --name root --listen 10.0.0.1:0 --workers 4        # with TRIB_MANAGER set
   trib an --print-config > /etc/tributary/an.toml

@@ -2,8 +2,13 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
+use std::time::SystemTime;
 
-use trib_service::metrics::{Exporter, ExporterError};
+use trib_control::Certificate;
+use trib_control::clock::unix_s;
+use trib_messages::hello::Role;
+use trib_service::metrics::{About, Exporter, ExporterError};
 
 use crate::failure::Failure;
 
@@ -11,6 +16,12 @@ use crate::failure::Failure;
 /// wrong address is an error of the start.
 pub(super) fn exporter(address: Option<SocketAddr>) -> Result<Option<Exporter>, Failure> {
     address.map(Exporter::bind).transpose().map_err(|error: ExporterError| Failure::environment(error))
+}
+
+/// What a daemon that began then, with credentials in this folder, says about itself.
+pub(super) fn about(began: SystemTime, folder: &Path, role: Role) -> About {
+    let certificate = Certificate::in_folder(folder, role).ok();
+    About { began, certificate_seconds: certificate.map(|certificate| certificate.seconds_left(unix_s())) }
 }
 
 /// Serves metrics from now on, and tells the supervisor the address.

@@ -53,7 +53,7 @@ enum Word {
     An,
 }
 
-/// Write the units, settings to begin with, and make the system user
+/// Write the units, settings to begin with, and make the daemons' system users
 ///
 /// Settings that are there stay as they are. Nothing is started or enabled; the last lines say how.
 #[derive(Args, Debug)]

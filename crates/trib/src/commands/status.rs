@@ -166,6 +166,7 @@ mod tests {
             connected: true,
             silent_since_ms: Some(5_000),
             datagram_buffer_bytes: None,
+            certificate_ends: None,
             counters: [].into(),
         };
         assert_eq!(state(&node, Some(12_000)), "silent for 7 s");
@@ -187,6 +188,7 @@ mod tests {
             connected: true,
             silent_since_ms: None,
             datagram_buffer_bytes: None,
+            certificate_ends: None,
             counters: counters.iter().map(|&(name, value)| (name.to_owned(), value)).collect(),
         };
         let nodes = [node("a", &[("in", 1), ("lost", 0)]), node("b", &[("in", 0), ("lost", 0)]), node("away", &[])];

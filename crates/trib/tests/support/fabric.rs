@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use trib_control::{Credentials, ManagerUrl};
+use trib_control::{Holder, KeyFolder, ManagerUrl, VALIDITY};
 use trib_manager::{Manager, Options};
 use trib_node::Node;
 
@@ -21,7 +21,9 @@ impl Fabric {
     /// Starts the manager of a topology and these of its nodes, each with one worker.
     pub fn up(name: &str, topology_text: &str, nodes: &[&str]) -> Fabric {
         let folder = std::env::temp_dir().join(format!("trib-{name}-{}", std::process::id()));
-        Credentials::create(&folder).unwrap();
+        let keys = KeyFolder::at(&folder);
+        keys.create(VALIDITY).unwrap();
+        nodes.iter().for_each(|name| drop(keys.add(&Holder::node(name).unwrap(), VALIDITY).unwrap()));
         let topology = folder.join("topology.toml");
         fs::write(&topology, topology_text).unwrap();
         let listen = "127.0.0.1:0".parse().unwrap();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use trib_control::{Channel, Credentials, ManagerUrl};
+use trib_control::{Channel, Credentials, Error as ControlError, Holder, KeyFolder, ManagerUrl, VALIDITY};
 use trib_manager::{Manager, Options};
 use trib_messages::hello::Role;
 use trib_messages::job::{JobTicket, NodeGrant};
@@ -72,7 +72,7 @@ impl Fabric {
     pub fn with_tenants(topology: &str, tenants: &str, names: &[&str]) -> Self {
         Self::prepared("topology.toml", topology, |folder| {
             for name in names {
-                Credentials::add_tenant(folder, name).unwrap();
+                KeyFolder::at(folder).add(&Holder::tenant(name).unwrap(), VALIDITY).unwrap();
             }
             let file = folder.join("tenants.toml");
             std::fs::write(&file, tenants).unwrap();
@@ -84,7 +84,7 @@ impl Fabric {
         static LAST: AtomicU32 = AtomicU32::new(0);
         let unique = format!("trib-manager-{}-{}", std::process::id(), LAST.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(unique);
-        Credentials::create(&folder).unwrap();
+        KeyFolder::at(&folder).create(VALIDITY).unwrap();
         let topology = folder.join(file);
         std::fs::write(&topology, text).unwrap();
         let state = Some(folder.join("jobs"));
@@ -110,6 +110,20 @@ impl Fabric {
 
     pub fn credentials(&self, role: Role) -> Credentials {
         Credentials::load(&self.folder, role).unwrap()
+    }
+
+    /// A connection with the certificate of this node, which has said nothing yet.
+    pub fn node_channel(&self, name: &str) -> Channel {
+        match self.keys().add(&Holder::node(name).unwrap(), VALIDITY) {
+            Ok(_) | Err(ControlError::HolderExists { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+        Channel::connect_node(&self.url(), name, LIMIT).unwrap()
+    }
+
+    /// The operator's folder.
+    pub fn keys(&self) -> KeyFolder {
+        KeyFolder::at(&self.folder)
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -204,7 +218,7 @@ impl Node {
         jobs: &[JobId],
         hosted: &[JobId],
     ) -> Self {
-        let channel = Arc::new(Channel::connect(&fabric.url(), Role::Node, LIMIT).unwrap());
+        let channel = Arc::new(fabric.node_channel(name));
         let mut streams = streams.iter().map(|stream| stream.parse().unwrap());
         let stream = streams.next().unwrap();
         let register = NodeMessage::Register {

@@ -2,18 +2,60 @@
 
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use trib_control::{Channel, Error, ManagerUrl, software_version};
+use trib_control::clock::{date, span, unix_s};
+use trib_control::{Certificate, Channel, Error, Holder, ManagerUrl, Peer, WARNING, software_version};
 use trib_messages::hello::Role;
 use trib_messages::reply::{NodeStatus, Reply, StatusReport};
 use trib_messages::request::Request;
 
 use super::check::Report;
 
-/// Checks which other users could use this host's key. Whether it works shows when the manager is
-/// asked.
+/// Checks who else could use this host's keys, and how long its certificates hold. Whether they
+/// work shows when the manager is asked.
 pub(super) fn keys(url: &ManagerUrl, report: &mut Report) {
+    users_key(url, report);
+    daemons_keys(url.credentials(), report);
+    let now = unix_s();
+    for role in [Role::User, Role::Node] {
+        if let Ok(certificate) = Certificate::in_folder(url.credentials(), role) {
+            judge_end(&certificate.holder, certificate.ends, now, report);
+        }
+    }
+}
+
+/// A daemon does not start with a key that others can read, and the authority's is the operator's.
+fn daemons_keys(folder: &Path, report: &mut Report) {
+    let keys = [("authority-key.pem", 0o077, "600"), ("manager.key", 0o007, "o="), ("node.key", 0o007, "o=")];
+    for (name, others, rights) in keys {
+        let key = folder.join(name);
+        if key.metadata().is_ok_and(|key| key.permissions().mode() & others != 0) {
+            let found = format!("{} can be read by others than its user", key.display());
+            report.fail("keys", found, Some(format!("chmod {rights} {}", key.display())));
+        }
+    }
+}
+
+/// What is said of a certificate 30 days before its end.
+fn judge_end(holder: &Holder, ends: u64, now: u64, report: &mut Report) {
+    let title = format!("certificate of {holder}");
+    let certificate = format!("valid until {}", date(ends));
+    let remedy = format!(
+        "`trib credentials renew DIR {}`, and copy its files to where they are used; nothing needs a restart",
+        holder.option()
+    );
+    match ends.checked_sub(now) {
+        None => report.fail(title, format!("ended on {}", date(ends)), Some(remedy)),
+        Some(left) if left < WARNING => {
+            report.warn(title, format!("{certificate}, {} left", span(left * 1000)), remedy)
+        }
+        Some(_) => report.good(title, certificate),
+    }
+}
+
+fn users_key(url: &ManagerUrl, report: &mut Report) {
     let key = url.credentials().join("user.key");
     let shown = key.display().to_string();
     match File::open(&key).and_then(|key| key.metadata()) {
@@ -34,13 +76,14 @@ pub(super) fn keys(url: &ManagerUrl, report: &mut Report) {
 pub(super) fn examine(url: &ManagerUrl, limit: Duration, report: &mut Report) -> bool {
     let before = SystemTime::now();
     let asked = Channel::connect(url, Role::User, limit)
-        .and_then(|channel| Ok((channel.ask(&Request::Status, limit)?, channel.peer().software.clone())));
+        .and_then(|channel| Ok((channel.ask(&Request::Status, limit)?, channel.peer().clone())));
     match asked {
-        Ok((Reply::Status(status), software)) => {
+        Ok((Reply::Status(status), Peer { software, certificate, .. })) => {
             manager(url, &status, &software, report);
+            judge_end(&certificate.holder, certificate.ends, unix_s(), report);
             clock(&status, before, report);
             for node in &status.nodes {
-                judge(node, &software, report);
+                judge(node, &software, unix_s(), report);
             }
             true
         }
@@ -95,8 +138,8 @@ fn clock(status: &StatusReport, before: SystemTime, report: &mut Report) {
     }
 }
 
-fn judge(node: &NodeStatus, managers: &str, report: &mut Report) {
-    let NodeStatus { name, version, connected, silent_since_ms, datagram_buffer_bytes, .. } = node;
+fn judge(node: &NodeStatus, managers: &str, now: u64, report: &mut Report) {
+    let NodeStatus { name, version, connected, silent_since_ms, datagram_buffer_bytes, certificate_ends, .. } = node;
     let title = format!("node {name}");
     if !connected {
         let found = if version.is_empty() { "never registered" } else { "lost its connection to the manager" };
@@ -125,6 +168,11 @@ fn judge(node: &NodeStatus, managers: &str, report: &mut Report) {
         ),
         _ => report.good(title, format!("up, version {version}")),
     }
+    if let (Some(ends), Ok(holder)) = (*certificate_ends, Holder::node(name))
+        && ends < now + WARNING
+    {
+        judge_end(&holder, ends, now, report);
+    }
 }
 
 /// Clocks that are farther apart differ by more than the time of a packet or the delay of a slow
@@ -138,6 +186,8 @@ const BUFFER_ENOUGH: u64 = 8 << 20;
 mod tests {
     use super::*;
 
+    const NOW: u64 = 1_800_000_000;
+
     fn node(change: impl FnOnce(&mut NodeStatus)) -> NodeStatus {
         let mut node = NodeStatus {
             name: "leaf0".into(),
@@ -147,6 +197,7 @@ mod tests {
             connected: true,
             silent_since_ms: None,
             datagram_buffer_bytes: Some(BUFFER_ENOUGH),
+            certificate_ends: Some(NOW + 2 * WARNING),
             counters: Default::default(),
         };
         change(&mut node);
@@ -155,7 +206,7 @@ mod tests {
 
     fn verdict(node: &NodeStatus) -> (bool, String) {
         let mut report = Report::default();
-        judge(node, "1.0", &mut report);
+        judge(node, "1.0", NOW, &mut report);
         (report.is_sound(), report.to_string())
     }
 
@@ -170,6 +221,16 @@ mod tests {
         assert!(sound && text.contains("0.9") && text.contains("install the manager's release"), "{text}");
         let (sound, text) = verdict(&node(|node| node.datagram_buffer_bytes = Some(425_984)));
         assert!(sound && text.contains("net.core.rmem_max"), "{text}");
+    }
+
+    #[test]
+    fn a_certificate_is_warned_of_before_its_end_and_fails_after_it() {
+        let (sound, text) = verdict(&node(|node| node.certificate_ends = Some(NOW + WARNING - 1)));
+        assert!(sound && text.contains("certificate of node leaf0") && text.contains("29 d 23 h left"), "{text}");
+        assert!(text.contains("trib credentials renew DIR --node leaf0"), "{text}");
+        let (sound, text) = verdict(&node(|node| node.certificate_ends = Some(NOW - 1)));
+        assert!(!sound && text.contains("ended on 2027-01-15 07:59:59 UTC"), "{text}");
+        assert!(!verdict(&node(|_| {})).1.contains("certificate"));
     }
 
     #[test]
