@@ -108,5 +108,5 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     metrics("TRIB_AM_METRICS", "10.0.0.1:9101"),
     LOG,
-    log_file("TRIB_AM_LOG_FILE", "/var/log/tributary/am.log"),
+    log_file("TRIB_AM_LOG_FILE", "/var/log/tributary/am/am.log"),
 ];

@@ -97,5 +97,5 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     metrics("TRIB_AN_METRICS", "10.0.0.2:9102"),
     LOG,
-    log_file("TRIB_AN_LOG_FILE", "/var/log/tributary/an.log"),
+    log_file("TRIB_AN_LOG_FILE", "/var/log/tributary/an/an.log"),
 ];

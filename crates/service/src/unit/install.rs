@@ -5,8 +5,9 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::text::{CONFIGURATION, LOGS, STATE, USER};
+use super::text::{CONFIGURATION, LOGS, STATE, user};
 use super::{Service, account, supervisor};
+use crate::settings::Daemon;
 
 /// Where services are installed, and to what they belong.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,13 +66,14 @@ impl Target {
         services.iter().map(|service| self.write_unit(service)).collect()
     }
 
-    /// Makes the user, writes the units, and writes configurations where there are none.
+    /// Makes the users, writes the units, and writes configurations where there are none.
     pub fn install(&self, services: &[Service]) -> Result<Vec<Done>, ServiceError> {
         let mut done = Vec::new();
-        if account::make(&self.root).context(|| format!("make the user {USER}"))? {
-            done.push(Done::Made(format!("system user {USER}")));
-        }
         for service in services {
+            let (daemon, user) = (service.daemon(), user(service.daemon()));
+            if account::make(&self.root, daemon).context(|| format!("make the user {user}"))? {
+                done.push(Done::Made(format!("system user {user}")));
+            }
             done.push(self.write_configuration(service)?);
             done.push(self.write_unit(service)?);
         }
@@ -111,12 +113,17 @@ impl Target {
             done.extend(remove_file(&unit)?);
             done.extend(self.remove_configuration(service, purge)?);
         }
-        if !self.is_anything_left()? {
+        let left = self.left()?;
+        if left.is_empty() {
             for (folder, kept) in [(STATE, "jobs of a manager"), (LOGS, "logs"), (CONFIGURATION, "keys and settings")] {
                 done.extend(remove_folder(&self.here(Path::new(folder)), kept, purge)?);
             }
-            if account::remove(&self.root).context(|| format!("remove the user {USER}"))? {
-                done.push(Done::Removed(format!("system user {USER}")));
+        }
+        for daemon in Daemon::ALL {
+            let user = user(daemon);
+            let is_needed = left.iter().any(|unit| unit.starts_with(&user));
+            if !is_needed && account::remove(&self.root, daemon).context(|| format!("remove the user {user}"))? {
+                done.push(Done::Removed(format!("system user {user}")));
             }
         }
         self.reload()?;
@@ -132,8 +139,9 @@ impl Target {
         }
     }
 
-    /// Whether a unit of ours is installed anywhere below the root.
-    fn is_anything_left(&self) -> Result<bool, ServiceError> {
+    /// Our units that are installed anywhere below the root.
+    fn left(&self) -> Result<Vec<String>, ServiceError> {
+        let mut left = Vec::new();
         let prefix = self.prefix.iter().map(|prefix| prefix.join("lib/systemd/system"));
         let usual = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"];
         for folder in usual.iter().map(PathBuf::from).chain(prefix) {
@@ -142,14 +150,13 @@ impl Target {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 entries => entries.context(|| format!("read {}", folder.display()))?,
             };
-            let is_ours = |name: &str| {
-                ["tributary-am", "tributary-an"].iter().any(|ours| name.starts_with(ours)) && name.ends_with(".service")
+            let is_ours = |name: &String| {
+                Daemon::ALL.iter().any(|daemon| name.starts_with(&user(*daemon))) && name.ends_with(".service")
             };
-            if entries.flatten().any(|entry| is_ours(&entry.file_name().to_string_lossy())) {
-                return Ok(true);
-            }
+            let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+            left.extend(names.filter(is_ours));
         }
-        Ok(false)
+        Ok(left)
     }
 
     fn reload(&self) -> Result<(), ServiceError> {
@@ -199,7 +206,6 @@ impl<T> Context<T> for io::Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Daemon;
 
     struct Image(Target);
 

@@ -76,11 +76,13 @@ impl Service {
              Type=notify\n\
              NotifyAccess=main\n\
              ExecStart={program} {daemon} --config {CONFIGURATION}/{configuration}{keeps}\n\
-             User={USER}\n\
-             Group={USER}\n\
-             {start}{COMMON}\n\
+             User={user}\n\
+             Group={user}\n\
+             {start}LogsDirectory=tributary/{daemon}\n\
+             {COMMON}\n\
              [Install]\n\
              WantedBy=multi-user.target\n",
+            user = user(*daemon),
             title = daemon.title(),
             program = word(&program.to_string_lossy()),
             configuration = self.configuration(),
@@ -98,11 +100,14 @@ fn word(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""))
 }
 
-/// The user that services run as.
-pub(super) const USER: &str = "tributary";
+/// The user that services of a daemon run as.
+pub(super) fn user(daemon: Daemon) -> String {
+    format!("tributary-{daemon}")
+}
+
 /// The folder of configurations.
 pub(super) const CONFIGURATION: &str = "/etc/tributary";
-/// The folder of logs, for `log_file`.
+/// The folder of the daemons' folders of logs, for `log_file`.
 pub(super) const LOGS: &str = "/var/log/tributary";
 
 /// The folder of what managers keep for their successors.
@@ -116,8 +121,9 @@ StartLimitIntervalSec=600
 StartLimitBurst=30
 ";
 /// A manager is ready as soon as it listens. It writes to its own folder and to the log's, and
-/// nowhere else.
+/// nowhere else. On SIGHUP it reads the list of withdrawn certificates again.
 const START_OF_MANAGER: &str = "\
+ExecReload=/bin/kill -HUP $MAINPID
 TimeoutStartSec=30
 StateDirectory=tributary
 StateDirectoryMode=0750
@@ -141,7 +147,6 @@ Restart=on-failure
 RestartSec=2
 RestartPreventExitStatus=2
 LimitNOFILE=65536
-LogsDirectory=tributary
 LogsDirectoryMode=0750
 UMask=0027
 
@@ -200,6 +205,10 @@ mod tests {
         assert!(text.contains("Description=Tributary aggregation manager a\n"), "{text}");
         let node = Service::new(Daemon::Node, None).unwrap().text(Path::new("/usr/bin/trib"));
         assert!(node.contains("/etc/tributary/an.toml\n") && !node.contains("StateDirectory"), "{node}");
+        for (unit, daemon) in [(&text, "am"), (&node, "an")] {
+            assert!(unit.contains(&format!("\nUser=tributary-{daemon}\nGroup=tributary-{daemon}\n")), "{unit}");
+            assert!(unit.contains(&format!("\nLogsDirectory=tributary/{daemon}\n")), "{unit}");
+        }
         assert!(node.contains("\nLimitRTPRIO=1\n") && !text.contains("LimitRTPRIO"), "{node}");
         for line in text.lines().filter(|line| !line.is_empty()) {
             let name = line.split('=').next().unwrap();
