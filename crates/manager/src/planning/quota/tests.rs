@@ -126,6 +126,8 @@ fn too_much_is_refused_with_both_amounts() {
         (ask(|a| a.window = Some(64)), Resource::Window, 64, 46),
         (ask(|a| a.osts = Some(8)), Resource::Osts, 16, 8),
         (ask(|a| a.heartbeat_ms = Some(30_000)), Resource::DeadAfter, 90_000, 60_000),
+        // The nodes pay for these questions, also where all ranks are idle.
+        (ask(|a| a.heartbeat_ms = Some(1)), Resource::Heartbeat, 1, 60_000),
     ];
     for (refusal, resource, asked, available) in table {
         assert_eq!((refusal.resource, refusal.asked, refusal.available), (resource, asked, available), "{refusal}");
