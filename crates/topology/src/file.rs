@@ -13,6 +13,8 @@
 //! parent = "spine"
 //! rate = "400gbit"                # optional, for predictions: of the link to the parent
 //! via = "ucx"                     # optional: it connects to its parent over UCX; tcp if left out
+//! address = "10.0.1.1"            # optional: it is on this host, and connects from here only
+//! control = "192.168.0.1"         # optional: it calls the manager from here instead
 //!
 //! [[host]]
 //! name = "host0"                  # or "*" for every host that is not named
@@ -66,6 +68,7 @@ pub(crate) struct Node {
     pub rate: Option<Spanned<String>>,
     pub address: Option<IpAddr>,
     pub addresses: Option<Vec<IpAddr>>,
+    pub control: Option<IpAddr>,
     #[serde(default)]
     pub via: Via,
 }

@@ -48,6 +48,8 @@ pub struct AggregationNode {
     /// The addresses from which it connects to its parent, if the file says. If there are several,
     /// its children reach it there too, one for each port.
     pub addresses: Vec<IpAddr>,
+    /// The address from which it calls the manager, if the file says that this is another one.
+    pub control: Option<IpAddr>,
     /// The rate of the link to its parent, if the file says. A graph knows its links itself.
     pub rate: Option<LinkRate>,
     /// By which transport it connects to its parent.
@@ -223,7 +225,7 @@ fn link_nodes(nodes: &[file::Node], by_name: &BTreeMap<&str, usize>) -> Result<V
         let addresses = addresses(&name, node.address, node.addresses.as_deref());
         let addresses = addresses.or_else(|fault| at(&node.name, Fault::Addresses(fault)))?;
         let rate = rate(node.rate.as_ref())?;
-        linked.push(AggregationNode { name, parent, depth: 0, addresses, rate, via: node.via });
+        linked.push(AggregationNode { name, parent, depth: 0, addresses, control: node.control, rate, via: node.via });
     }
     Ok(linked)
 }

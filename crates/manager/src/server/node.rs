@@ -94,7 +94,7 @@ fn register(fabric: &Fabric, channel: &Arc<Channel>, hello: NodeMessage) -> Resu
     }
     let stream = reachable(stream, channel.peer().address);
     let (session, messages) = Session::new(name, stream, further, datagram_buffer_bytes, workers, channel.clone());
-    check_ports(fabric, &session)?;
+    check_addresses(fabric, &session, channel.peer().address.ip())?;
     fabric.jobs.are_held(&session.name, &jobs);
     // It is posted before any job can be installed there, so that it is the first message.
     session.post(ManagerMessage::Registered);
@@ -118,25 +118,52 @@ fn check_certificate(fabric: &Fabric, channel: &Channel, name: &str) -> Result<(
     Err(since_start(refuse(Resource::Node, Some(name), text), fabric.started_ms))
 }
 
-// The manager will send children to the addresses that the topology names as ports.
-fn check_ports(fabric: &Fabric, session: &Session) -> Result<(), Refusal> {
-    let wanted = fabric.topology.node(&session.name).map(|node| &node.addresses[..]).unwrap_or_default();
-    let has = |address: &IpAddr| session.stream_at(Some(*address)).is_some();
-    // A single address tells only from where the node connects.
-    if wanted.len() < 2 || wanted.iter().all(has) {
-        return Ok(());
-    }
+// Where the topology says on which addresses a node is, the manager sends children there and
+// nowhere else, and hears the node from there alone: the certificate of a node is of no use on
+// another host.
+fn check_addresses(fabric: &Fabric, session: &Session, caller: IpAddr) -> Result<(), Refusal> {
+    let Some(node) = fabric.topology.node(&session.name) else { return Ok(()) };
+    let (caller, wanted) = (caller.to_canonical(), &node.addresses[..]);
     let list = |addresses: Vec<String>| addresses.join(", ");
-    let missing = list(wanted.iter().filter(|address| !has(address)).map(IpAddr::to_string).collect());
-    let there = list(session.streams().map(|stream| stream.to_string()).collect());
-    let text = format!(
-        "node `{}` listens at {there}, and the topology says that it is reached at {missing} too: start it with --listen IP:PORT,IP:PORT for \
-         all of its addresses, or correct `addresses` there",
-        session.name
-    );
-    let available = wanted.iter().filter(|address| has(address)).count() as u64;
-    let refusal = refuse(Resource::Node, Some(&session.name), text);
-    Err(since_start(Refusal { asked: wanted.len() as u64, available, ..refusal }, fabric.started_ms))
+    let fault = |text, asked: usize, available: usize| {
+        let refusal = refuse(Resource::Node, Some(&session.name), text);
+        let refusal = Refusal { asked: asked as u64, available: available as u64, ..refusal };
+        Err(since_start(refusal, fabric.started_ms))
+    };
+    let name = &session.name;
+    let calls_from = if wanted.is_empty() { node.control.as_slice() } else { wanted };
+    if !calls_from.is_empty() && !calls_from.contains(&caller) && node.control != Some(caller) {
+        let known = list(calls_from.iter().chain(&node.control).map(IpAddr::to_string).collect());
+        let text = format!(
+            "node `{name}` calls from {caller}, and the topology says that it is at {known}: run it there, or correct the addresses there; \
+             where it reaches the manager from another address than its children, that is its `control`"
+        );
+        return fault(text, 1, 0);
+    }
+    let has = |address: &IpAddr| session.stream_at(Some(*address)).is_some();
+    let missing: Vec<String> = wanted.iter().filter(|address| !has(address)).map(IpAddr::to_string).collect();
+    if wanted.len() > 1 && !missing.is_empty() {
+        let there = list(session.streams().map(|stream| stream.to_string()).collect());
+        let text = format!(
+            "node `{name}` listens at {there}, and the topology says that it is reached at {} too: start it with --listen IP:PORT,IP:PORT for \
+             all of its addresses, or correct `addresses` there",
+            list(missing)
+        );
+        return fault(text, wanted.len(), wanted.iter().filter(|address| has(address)).count());
+    }
+    let is_strange = |stream: &SocketAddr| !wanted.is_empty() && !wanted.contains(&stream.ip().to_canonical());
+    match session.streams().find(is_strange) {
+        None => Ok(()),
+        Some(strange) => {
+            let text = format!(
+                "node `{name}` listens at {strange}, and the topology says that it is at {}: start it with --listen {}:PORT, or correct the \
+                 addresses there",
+                list(wanted.iter().map(IpAddr::to_string).collect()),
+                wanted[0]
+            );
+            fault(text, 1, 0)
+        }
+    }
 }
 
 // A second process under a name that is taken is refused, unless the first does not answer any

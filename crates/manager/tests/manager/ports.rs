@@ -8,8 +8,8 @@ use trib_messages::node::ManagerMessage;
 use trib_messages::reply::Resource;
 use trib_messages::request::QuotaAsk;
 
-const TREE: &str = "[[node]]\nname = \"root\"\naddresses = [\"10.0.2.1\", \"10.1.2.1\"]\n\
-    [[node]]\nname = \"leaf\"\nparent = \"root\"\naddresses = [\"10.0.1.1\", \"10.1.1.1\"]\n\
+const TREE: &str = "[[node]]\nname = \"root\"\naddresses = [\"10.0.2.1\", \"10.1.2.1\"]\ncontrol = \"127.0.0.1\"\n\
+    [[node]]\nname = \"leaf\"\nparent = \"root\"\naddresses = [\"10.0.1.1\", \"10.1.1.1\"]\ncontrol = \"127.0.0.1\"\n\
     [[host]]\nname = \"a\"\nleaf = \"leaf\"\naddresses = [\"10.0.0.1\", \"10.1.0.1\"]\n[[host]]\nname = \"b\"\nleaf = \"root\"\n";
 
 fn node(fabric: &Fabric, name: &str, streams: &[&str]) -> Node {
@@ -59,6 +59,42 @@ fn a_node_that_does_not_listen_at_all_its_ports_is_not_let_in() {
     let node = Node::listening(&fabric, "root", Manner::Installs, &["10.0.2.1:4000", "0.0.0.0:1"]);
     let ManagerMessage::Refused(refusal) = node.next() else { panic!("let in") };
     assert_eq!(refusal.resource, Resource::Request, "{refusal}");
+}
+
+#[test]
+fn a_node_that_is_elsewhere_than_the_topology_says_is_not_let_in() {
+    let topology = |node: &str| format!("[[node]]\nname = \"root\"\n{node}\n[[host]]\nname = \"*\"\nleaf = \"root\"\n");
+    let refused = |text: &str, stream: &str| {
+        let fabric = Fabric::serving("topology.toml", &topology(text));
+        match Node::listening(&fabric, "root", Manner::Installs, &[stream]).next() {
+            ManagerMessage::Registered => None,
+            ManagerMessage::Refused(refusal) => Some(refusal.text),
+            other => panic!("{other:?}"),
+        }
+    };
+    // All nodes of these tests call from 127.0.0.1.
+    let words = refused("address = \"10.0.0.9\"", "10.0.0.9:4000").unwrap();
+    assert!(
+        words.contains("calls from 127.0.0.1") && words.contains("10.0.0.9") && words.contains("`control`"),
+        "{words}"
+    );
+    let words = refused("address = \"10.0.0.9\"\ncontrol = \"10.0.0.8\"", "10.0.0.9:4000").unwrap();
+    assert!(words.contains("it is at 10.0.0.9, 10.0.0.8"), "{words}");
+    let words = refused("control = \"10.0.0.8\"", "127.0.0.1:4000").unwrap();
+    assert!(words.contains("calls from 127.0.0.1"), "{words}");
+    let words = refused("address = \"127.0.0.1\"", "10.0.0.9:4000").unwrap();
+    assert!(words.contains("listens at 10.0.0.9:4000") && words.contains("--listen 127.0.0.1:PORT"), "{words}");
+    // It listens everywhere, so its children are sent to where it calls from.
+    let words = refused("address = \"10.0.0.9\"\ncontrol = \"127.0.0.1\"", "0.0.0.0:4000").unwrap();
+    assert!(words.contains("--listen 10.0.0.9:PORT"), "{words}");
+    for (text, stream) in [
+        ("", "10.0.0.9:4000"),
+        ("address = \"127.0.0.1\"", "0.0.0.0:4000"),
+        ("address = \"10.0.0.9\"\ncontrol = \"127.0.0.1\"", "10.0.0.9:4000"),
+        ("control = \"127.0.0.1\"", "10.0.0.9:4000"),
+    ] {
+        assert_eq!(refused(text, stream), None, "{text}");
+    }
 }
 
 #[test]

@@ -16,12 +16,21 @@ pub(crate) struct Settings {
     /// The addresses of nodes and hosts by name: one, or one for each port. A host with several
     /// links has one for each link, in their order.
     pub(crate) addresses: BTreeMap<String, Vec<IpAddr>>,
+    /// The addresses from which nodes call the manager, by name, where the file says that these are
+    /// others.
+    pub(crate) control: BTreeMap<String, IpAddr>,
     /// By which transport nodes and hosts connect upwards, by name, where the file says.
     pub(crate) via: BTreeMap<String, Via>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { mtu: MTU_DEFAULT, limits: LimitTable::default(), addresses: BTreeMap::new(), via: BTreeMap::new() }
+        Self {
+            mtu: MTU_DEFAULT,
+            limits: LimitTable::default(),
+            addresses: BTreeMap::new(),
+            control: BTreeMap::new(),
+            via: BTreeMap::new(),
+        }
     }
 }

@@ -249,6 +249,10 @@ fn what_is_wrong_is_told_with_line_cause_and_remedy() {
             "test.conf:6: `t` has 17 addresses; 1 to 16 are possible",
         ),
         (
+            toml("[[switch]]\nname = \"t[0-1]\"\ncontrol = \"10.0.0.1\"\n"),
+            "test.conf:6: `t[0-1]` stands for several names, which cannot have the same addresses",
+        ),
+        (
             toml("[[switch]]\nname = \"t[0-1]\"\naddresses = [\"10.0.0.1\", \"10.1.0.1\"]\n"),
             "test.conf:6: `t[0-1]` stands for several names, which cannot have the same addresses",
         ),

@@ -79,6 +79,7 @@ struct Switch {
     node: Option<bool>,
     address: Option<IpAddr>,
     addresses: Option<Vec<IpAddr>>,
+    control: Option<IpAddr>,
     #[serde(default)]
     via: Via,
 }
@@ -91,6 +92,7 @@ struct Server {
     rate: Option<String>,
     address: Option<IpAddr>,
     addresses: Option<Vec<IpAddr>>,
+    control: Option<IpAddr>,
     #[serde(default)]
     via: Via,
 }
@@ -125,7 +127,8 @@ pub(super) fn read(text: &str, name: &str, default: LinkRate) -> Result<(Graph, 
     let mtu = check_mtu(&file.fabric).map_err(settings)?;
     let limits = LimitTable::from_file(&file.limits).map_err(settings)?;
     let builder = Builder::new(file.fabric.name.unwrap_or_else(|| name.to_owned()));
-    let mut filling = Filling { builder, default, addresses: BTreeMap::new(), via: BTreeMap::new() };
+    let (addresses, control, via) = Default::default();
+    let mut filling = Filling { builder, default, addresses, control, via };
     for entry in &file.switch {
         filling.switch(entry.get_ref()).map_err(at(lines.line(entry.span().start)))?;
     }
@@ -138,12 +141,12 @@ pub(super) fn read(text: &str, name: &str, default: LinkRate) -> Result<(Graph, 
     for entry in &file.link {
         filling.links(entry.get_ref()).map_err(at(lines.line(entry.span().start)))?;
     }
-    let Filling { builder, addresses, via, .. } = filling;
+    let Filling { builder, addresses, control, via, .. } = filling;
     let graph = builder.finish().map_err(whole)?;
     for entry in &file.host {
         check_rails(&graph, entry.get_ref()).map_err(at(lines.line(entry.span().start)))?;
     }
-    Ok((graph, Settings { mtu, limits, addresses, via }))
+    Ok((graph, Settings { mtu, limits, addresses, control, via }))
 }
 
 // This is checked at the end, because a host's links are known only then.
@@ -164,16 +167,19 @@ struct Filling {
     /// The rate of links for which the file gives none.
     default: LinkRate,
     addresses: BTreeMap<String, Vec<IpAddr>>,
+    control: BTreeMap<String, IpAddr>,
     via: BTreeMap<String, Via>,
 }
 
 impl Filling {
     fn switch(&mut self, entry: &Switch) -> Result<(), GraphFault> {
         let has_node = entry.node.unwrap_or(true);
-        if (entry.address.is_some() || entry.addresses.is_some()) && !has_node {
+        if (entry.address.is_some() || entry.addresses.is_some() || entry.control.is_some()) && !has_node {
             return Err(GraphFault::AddressWithoutNode(entry.name.clone()));
         }
-        for name in self.names(&entry.name, entry.address, entry.addresses.as_deref(), entry.via)? {
+        let names = self.names(&entry.name, entry.address, entry.addresses.as_deref(), entry.via)?;
+        self.control(&entry.name, &names, entry.control)?;
+        for name in names {
             self.builder.switch(&name, entry.level, has_node)?;
         }
         Ok(())
@@ -194,7 +200,9 @@ impl Filling {
     fn server(&mut self, entry: &Server) -> Result<(), GraphFault> {
         let rate = self.rate(&entry.rate)?;
         let switch = self.builder.find(&entry.switch)?;
-        for name in self.names(&entry.name, entry.address, entry.addresses.as_deref(), entry.via)? {
+        let names = self.names(&entry.name, entry.address, entry.addresses.as_deref(), entry.via)?;
+        self.control(&entry.name, &names, entry.control)?;
+        for name in names {
             self.builder.server(&name, switch, rate)?;
         }
         Ok(())
@@ -232,6 +240,14 @@ impl Filling {
             _ => return Err(GraphFault::SharedAddress(list.into())),
         }
         Ok(names)
+    }
+
+    // Only a list of one name may say from where its node calls the manager.
+    fn control(&mut self, list: &str, names: &[String], address: Option<IpAddr>) -> Result<(), GraphFault> {
+        let Some(address) = address else { return Ok(()) };
+        let [name] = names else { return Err(GraphFault::SharedAddress(list.into())) };
+        self.control.insert(name.clone(), address);
+        Ok(())
     }
 
     fn rate(&self, text: &Option<String>) -> Result<LinkRate, GraphFault> {

@@ -5,7 +5,7 @@ use crate::error::Fault;
 use crate::graph::{Graph, GraphFault, Settings};
 
 pub(super) fn topology(graph: Graph, settings: Settings) -> Result<Topology, Fault> {
-    let Settings { mtu, limits, addresses, via } = settings;
+    let Settings { mtu, limits, addresses, control, via } = settings;
     match graph.nodes().len() {
         0 => return Err(GraphFault::NoNodes.into()),
         count if count > NODES_MAX => return Err(Fault::TooManyNodes(count)),
@@ -15,7 +15,8 @@ pub(super) fn topology(graph: Graph, settings: Settings) -> Result<Topology, Fau
     let via = |name: &str| via.get(name).copied().unwrap_or_default();
     let node = |name: &String| {
         let (addresses, via) = (of(name), via(name));
-        AggregationNode { name: name.clone(), parent: None, depth: 0, addresses, rate: None, via }
+        let control = control.get(name).copied();
+        AggregationNode { name: name.clone(), parent: None, depth: 0, addresses, control, rate: None, via }
     };
     let host = |name: &String| {
         let (addresses, via) = (of(name), via(name));
