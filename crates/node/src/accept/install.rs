@@ -162,8 +162,8 @@ mod tests {
             control_memory: 1 << 20,
             stream_threshold: 8,
             lease_operations: 0,
-            heartbeat_ms: 1,
-            dead_after_ms: 3,
+            heartbeat_ms: 100,
+            dead_after_ms: 300,
             recovery: trib_messages::policy::Recovery::Retry,
         };
         let (key, job, node) = (JobKey([1; 32]), JobId(job), NodeId(0));

@@ -529,7 +529,7 @@ mod tests {
                 control_memory: 1 << 20,
                 stream_threshold: 8,
                 lease_operations: 0,
-                heartbeat_ms: 1,
+                heartbeat_ms: 100,
                 dead_after_ms: 2,
                 recovery: trib_messages::policy::Recovery::Retry,
             },

@@ -124,8 +124,8 @@ mod tests {
             control_memory: 1 << 20,
             stream_threshold: 0,
             lease_operations: 0,
-            heartbeat_ms: 1,
-            dead_after_ms: 3,
+            heartbeat_ms: 100,
+            dead_after_ms: 300,
             recovery: trib_messages::policy::Recovery::Retry,
         };
         let grant = NodeGrant {
