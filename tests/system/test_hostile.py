@@ -1,15 +1,18 @@
 """A fabric survives its users: attacks by a tenant with valid keys, who speaks the protocol by hand
 (tests/hostile), and what they cost others."""
 
+import contextlib
 import pathlib
+import socket
 import sys
 import time
 import unittest
+import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "hostile"))
 
 import attacks  # noqa: E402
-from harness import Fabric  # noqa: E402
+from harness import Fabric, wait_until  # noqa: E402
 
 
 class Attacked(unittest.TestCase):
@@ -47,6 +50,25 @@ class Nodes(Attacked):
 
 class Managers(Attacked):
     """What users do to the manager, in short."""
+
+    def test_strangers_do_not_fill_the_logs(self):
+        with Fabric() as fabric:
+            leaf0 = next(node["address"] for node in fabric.status()["nodes"] if node["name"] == "leaf0")
+            doors = {"manager": urllib.parse.urlsplit(fabric.manager).netloc, "leaf0": leaf0}
+            for address in doors.values():
+                host, port = address.rsplit(":", 1)
+                for _ in range(300):
+                    with socket.create_connection((host, int(port)), timeout=10) as stranger:
+                        stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" + bytes(200))
+                        # Until it is turned away, so that it has been heard.
+                        with contextlib.suppress(OSError):
+                            while stranger.recv(4096):
+                                pass
+            for name, line in (("manager", "connection not let in"), ("leaf0", "a connection was not opened")):
+                log = fabric.folder() / f"{name}.log"
+                wait_until(lambda log=log: "more in the last 10 s" in log.read_text(), 30, f"{name} tells how many there were")
+                # Five in ten seconds of each kind, and this takes some seconds.
+                self.assertLess(log.read_text().count(line), 100)
 
     def test_strangers_who_say_nothing_give_way(self):
         # They had their places until their time was over, 24 s of it.

@@ -230,6 +230,23 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// The kind of failure in a word, for logs of what strangers do.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Error::BadCertificate(_) => "certificate",
+            Error::Ended { .. } => "certificate that has ended",
+            Error::Withdrawn { .. } => "withdrawn certificate",
+            Error::VersionMismatch { .. } => "version",
+            Error::Refused(_) => "refused",
+            Error::Timeout { .. } => "too slow",
+            Error::Closed { .. } => "closed",
+            Error::Malformed { .. } => "malformed",
+            _ => "other",
+        }
+    }
+}
+
 /// Says which files are wanted, and where they can be had. Users of a fabric get a folder of their
 /// own, never a daemon's key.
 fn no_credentials(role: Role, path: &Path, cause: &io::Error) -> String {

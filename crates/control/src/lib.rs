@@ -5,7 +5,7 @@
 //! `files` and `withdrawn`), `doors` (the manager's credentials while it runs, with `doorman`),
 //! `channel` (messages over mutual TLS 1.3), `parties` (and why it did not come about), `listener`
 //! (the manager's end), `notify` (telling a supervisor that a daemon is ready), `watchdog` (and that
-//! it is still well), `histogram` (and how long its work takes), `clock` (the time of day), `error`
+//! it is still well), `sparing` (what strangers make daemons log), `histogram` (and how long its work takes), `clock` (the time of day), `error`
 //! (what went wrong, and whose fault it is).
 //!
 //! ```text
@@ -39,6 +39,7 @@ mod listener;
 pub mod notify;
 mod parties;
 mod secure;
+mod sparing;
 mod unfinished;
 mod url;
 mod watchdog;
@@ -54,5 +55,6 @@ pub use histogram::Histogram;
 pub use holder::{Holder, is_tenant_name};
 pub use key_folder::{KeyFolder, VALIDITY};
 pub use listener::{Listener, Pending};
+pub use sparing::Sparing;
 pub use url::{CREDENTIALS_ENV, MANAGER_ENV, ManagerUrl};
 pub use watchdog::Watchdog;

@@ -78,8 +78,8 @@ pub struct Options {
     pub constants: Option<PathBuf>,
 }
 
-/// How long the thread sleeps that waits for signals, if nobody watches over it.
-const NO_WATCHDOG: Duration = Duration::from_secs(3600);
+/// How long the thread that waits for signals sleeps, at most.
+const GLANCE: Duration = Duration::from_secs(5);
 /// The file with the constants of predictions, if no other is named.
 pub const CONSTANTS_FILE: &str = "/etc/tributary/constants.toml";
 
@@ -121,7 +121,8 @@ fn watch_signals() -> Result<Receiver<i32>, Error> {
 fn wait(manager: &Manager, signals: &Receiver<i32>) -> Option<i32> {
     let mut watchdog = Watchdog::from_env(Instant::now());
     loop {
-        let due = watchdog.as_ref().map_or(NO_WATCHDOG, |watchdog| watchdog.due_in(Instant::now()));
+        manager.server.tell_held_back();
+        let due = watchdog.as_ref().map_or(GLANCE, |watchdog| watchdog.due_in(Instant::now()).min(GLANCE));
         match signals.recv_timeout(due) {
             Ok(SIGHUP) => {
                 manager.read_withdrawn();
@@ -131,7 +132,9 @@ fn wait(manager: &Manager, signals: &Receiver<i32>) -> Option<i32> {
             Err(RecvTimeoutError::Disconnected) => return None,
             Err(RecvTimeoutError::Timeout) => {}
         }
-        let Some(watchdog) = &mut watchdog else { continue };
+        let Some(watchdog) = watchdog.as_mut().filter(|watchdog| watchdog.due_in(Instant::now()).is_zero()) else {
+            continue;
+        };
         if !manager.is_well() {
             tracing::error!("the manager takes no connections any more: its supervisor is to restart it");
             return signals.recv().ok();

@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use trib_control::clock::unix_ms;
-use trib_control::{Certificate, Channel, Error as ControlError, HANDSHAKE, Listener, Pending};
+use trib_control::{Certificate, Channel, Error as ControlError, HANDSHAKE, Listener, Pending, Sparing};
 use trib_messages::hello::Role;
 use trib_messages::reply::{Refusal, Reply, Resource};
 use trib_wire::ids::JobId;
@@ -48,6 +48,8 @@ pub(crate) struct Shared {
     connections: Mutex<Connections>,
     moved: Condvar,
     pace: Pace,
+    /// What strangers make the manager log.
+    pub(crate) log: Sparing,
 }
 
 #[derive(Default)]
@@ -71,6 +73,7 @@ impl Server {
             connections: Mutex::default(),
             moved: Condvar::new(),
             pace: Pace::default(),
+            log: Sparing::new(),
         });
         let accepting = {
             let shared = shared.clone();
@@ -100,6 +103,11 @@ impl Server {
 }
 
 impl Server {
+    /// Tells in the log what was held back of what strangers did.
+    pub(crate) fn tell_held_back(&self) {
+        self.shared.log.tell(Instant::now());
+    }
+
     /// Reads the list of withdrawn certificates again, and tells those that are connected with one
     /// of them why they have to go. Their jobs go on without the manager.
     pub(crate) fn read_withdrawn(&self) {
@@ -219,14 +227,18 @@ fn accept(shared: &Arc<Shared>) {
                 let Some(number) = shared.begin_handshake(&pending) else { continue };
                 let inner = shared.clone();
                 if let Err(cause) = spawn("connection", move || receive(&inner, number, pending)) {
-                    tracing::error!(%cause, "cannot start a thread for a connection");
+                    if shared.log.may("without a thread", Instant::now()) {
+                        tracing::error!(%cause, "cannot start a thread for a connection");
+                    }
                     shared.end_handshake(number);
                 }
             }
             Err(_) if shared.is_stopping() => {}
             Err(error) => {
                 // Most likely no file descriptor is left. Some will be free again.
-                tracing::error!(%error, "cannot accept");
+                if shared.log.may("not accepted", Instant::now()) {
+                    tracing::error!(%error, "cannot accept");
+                }
                 thread::sleep(Duration::from_millis(100));
             }
         }
@@ -239,7 +251,9 @@ fn receive(shared: &Shared, number: u64, pending: Pending) {
         Ok(channel) => Arc::new(channel),
         Err(error) => {
             shared.end_handshake(number);
-            tracing::warn!(%peer, %error, "connection not let in");
+            if shared.log.may(error.kind(), Instant::now()) {
+                tracing::warn!(%peer, %error, "connection not let in");
+            }
             return;
         }
     };
@@ -247,7 +261,9 @@ fn receive(shared: &Shared, number: u64, pending: Pending) {
         turn_away(shared, &channel);
         return;
     };
-    if let Err(error) = serve(shared, &channel, &engaged) {
+    if let Err(error) = serve(shared, &channel, &engaged)
+        && shared.log.may("ended with an error", Instant::now())
+    {
         tracing::info!(%peer, %error, "connection ended");
     }
     drop(connection);
@@ -255,7 +271,7 @@ fn receive(shared: &Shared, number: u64, pending: Pending) {
 
 fn serve(shared: &Shared, channel: &Arc<Channel>, engaged: &AtomicBool) -> Result<(), ControlError> {
     if channel.peer().role() == Role::Node {
-        return node::serve(&shared.fabric, channel.clone());
+        return node::serve(&shared.fabric, &shared.log, channel.clone());
     }
     let mut held = Held { shared, jobs: Vec::new() };
     user::serve(shared, channel, engaged, &mut held.jobs)

@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use trib_control::{Channel, Error};
+use trib_control::{Channel, Error, Sparing};
 use trib_messages::node::{ManagerMessage, NodeMessage, PORTS_MAX};
 use trib_messages::reply::{Refusal, Resource};
 use trib_wire::ids::JobId;
@@ -17,12 +17,14 @@ use crate::nodes::session::{Outcome, Session, Told};
 use crate::refuse::{lasting, refuse, since_start, too_much};
 
 /// Serves one node until its connection ends.
-pub(crate) fn serve(fabric: &Fabric, channel: Arc<Channel>) -> Result<(), Error> {
+pub(crate) fn serve(fabric: &Fabric, log: &Sparing, channel: Arc<Channel>) -> Result<(), Error> {
     let hello = channel.recv(Some(REGISTER))?;
     let (session, messages) = match register(fabric, &channel, hello) {
         Ok(registered) => registered,
         Err(refusal) => {
-            tracing::warn!(peer = %channel.peer().address, %refusal, "node not let in");
+            if log.may("node not let in", Instant::now()) {
+                tracing::warn!(peer = %channel.peer().address, %refusal, "node not let in");
+            }
             fabric.ledger.refuse(&refusal);
             channel.send(&ManagerMessage::Refused(refusal))?;
             channel.finish(LAST_WORD);

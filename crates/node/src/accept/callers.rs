@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use mio::{Interest, Registry as Polled, Token};
+use trib_control::Sparing;
 use trib_transport::tcp::{Admission, Caller, HandshakeError, Progress, StreamSocket};
 use trib_wire::hello::{Hello, Status};
 
@@ -15,6 +16,8 @@ use crate::counters::Counters;
 pub(super) struct Callers {
     all: Vec<Option<Caller>>,
     outcomes: Outcomes,
+    /// What strangers make the node log.
+    pub(super) log: Sparing,
 }
 
 #[derive(Default)]
@@ -67,7 +70,9 @@ impl Callers {
             Progress::Reading | Progress::Writing => None,
             Progress::Failed(error) => {
                 let peer = slot.take().map(|caller| caller.peer());
-                tracing::info!(?peer, %error, "a connection was not opened");
+                if self.log.may(kind(&error), Instant::now()) {
+                    tracing::info!(?peer, %error, "a connection was not opened");
+                }
                 self.outcomes.count(&error);
                 None
             }
@@ -93,14 +98,17 @@ impl Callers {
         self.outcomes.broken += 1;
     }
 
-    /// How long until the next caller's patience ends.
+    /// How long until the next caller's patience ends, or there is something to be told of those
+    /// that are gone.
     pub(super) fn patience(&self, now: Instant) -> Option<Duration> {
-        let deadline = self.all.iter().flatten().map(Caller::deadline).min()?;
-        Some(deadline.saturating_duration_since(now))
+        let deadline = self.all.iter().flatten().map(Caller::deadline).min();
+        let patience = deadline.map(|deadline| deadline.saturating_duration_since(now));
+        patience.into_iter().chain(self.log.patience(now)).min()
     }
 
     /// Closes connections that are too slow.
     pub(super) fn give_up(&mut self, now: Instant) {
+        self.log.tell(now);
         for slot in &mut self.all {
             if slot.as_ref().is_some_and(|caller| caller.deadline() <= now) {
                 *slot = None;
@@ -139,6 +147,19 @@ impl Outcomes {
             HandshakeError::TimedOut => self.timed_out += 1,
             HandshakeError::Io(_) | HandshakeError::Closed => self.lost += 1,
         }
+    }
+}
+
+/// The kind of a failure, for the log.
+fn kind(error: &HandshakeError) -> &'static str {
+    match error {
+        HandshakeError::BadKey => "key",
+        HandshakeError::Version { .. } => "version",
+        HandshakeError::Refused(_) => "refused",
+        HandshakeError::Moved(_) => "moved",
+        HandshakeError::Malformed(_) => "malformed",
+        HandshakeError::TimedOut => "too slow",
+        HandshakeError::Io(_) | HandshakeError::Closed => "closed",
     }
 }
 

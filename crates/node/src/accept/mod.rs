@@ -404,7 +404,9 @@ impl Acceptor {
                 Err(error) => {
                     // No descriptor is left, or the caller is gone already. Other callers may wait
                     // behind it, for which no further event comes.
-                    tracing::warn!(%error, "cannot accept a connection");
+                    if self.callers.log.may("not accepted", Instant::now()) {
+                        tracing::warn!(%error, "cannot accept a connection");
+                    }
                     self.accept_again = true;
                     return;
                 }
