@@ -49,6 +49,10 @@ pub struct Limits {
     /// go on.
     #[serde(default)]
     pub recovery: Recovery,
+    /// Whether its processes may lose datagrams on purpose, as tests of the whole system do: the
+    /// operator's word.
+    #[serde(default)]
+    pub faults: bool,
 }
 
 /// Where a rank is attached to a tree.
@@ -340,6 +344,7 @@ mod tests {
             heartbeat_ms: 1,
             dead_after_ms: 3,
             recovery: Recovery::Retry,
+            faults: false,
         };
         let child = |kind, candidates| {
             let ranks = RankList::from_ranks([0]);

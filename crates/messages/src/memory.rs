@@ -85,6 +85,7 @@ mod tests {
         heartbeat_ms: 1,
         dead_after_ms: 3,
         recovery: Recovery::Retry,
+        faults: false,
     };
 
     #[test]

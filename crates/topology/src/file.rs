@@ -57,6 +57,8 @@ pub(crate) struct File {
 pub(crate) struct Fabric {
     pub name: Option<String>,
     pub mtu: Option<Spanned<u32>>,
+    #[serde(default)]
+    pub faults: bool,
 }
 
 /// `[[node]]`

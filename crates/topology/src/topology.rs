@@ -29,6 +29,7 @@ pub(crate) const MTU_DEFAULT: u32 = 1500;
 pub struct Topology {
     name: String,
     mtu: u32,
+    faults: bool,
     nodes: Vec<AggregationNode>,
     hosts: Vec<Host>,
     by_host: BTreeMap<String, usize>,
@@ -119,6 +120,11 @@ impl Topology {
         self.mtu
     }
 
+    /// Whether tests may let processes of this fabric lose datagrams on purpose.
+    pub fn faults(&self) -> bool {
+        self.faults
+    }
+
     /// The nodes, in the file's order.
     pub fn nodes(&self) -> &[AggregationNode] {
         &self.nodes
@@ -178,7 +184,8 @@ fn check(file: &File) -> Result<Topology, Complaint> {
     let by_host = index_hosts(&hosts);
     let limits = LimitTable::from_file(&file.limits)?;
     let name = file.fabric.name.clone().unwrap_or_else(|| "fabric".into());
-    Ok(Topology { name, mtu, nodes, hosts, by_host, limits, graph: None })
+    let faults = file.fabric.faults;
+    Ok(Topology { name, mtu, faults, nodes, hosts, by_host, limits, graph: None })
 }
 
 fn index_hosts(hosts: &[Host]) -> BTreeMap<String, usize> {

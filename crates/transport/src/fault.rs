@@ -3,8 +3,9 @@
 //!
 //! `TRIB_FAULT_UDP="loss=0.10,dup=0.05,reorder=0.05,seed=7"` in a process's environment puts these
 //! faults on every datagram that the process sends and on every one that it receives, so that
-//! between two such processes each fault happens twice as often. As a rule the variable is unset;
-//! then the only check per datagram is that of an `Option`.
+//! between two such processes each fault happens twice as often. It does so only for jobs of a
+//! fabric whose operator allows it (`faults = true` in the topology); elsewhere nobody reads the
+//! variable, and the only check per datagram is that of an `Option`.
 
 use std::env;
 

@@ -1,5 +1,6 @@
 //! The connections of this rank to its nodes, one for each lane.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::thread;
@@ -72,8 +73,12 @@ fn connect_lane(
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let datagrams = DatagramSocket::bind(SocketAddr::new(attachment.address.unwrap_or(any), 0), RECV_BUFFER)
+    let mut datagrams = DatagramSocket::bind(SocketAddr::new(attachment.address.unwrap_or(any), 0), RECV_BUFFER)
         .map_err(|cause| no_socket(&cause, attachment.address))?;
+    if ticket.limits.faults {
+        let plan = datagrams.inject_faults();
+        plan.map_err(|fault| no_socket(&io::Error::new(io::ErrorKind::InvalidInput, fault), attachment.address))?;
+    }
     // Each lane has its own, because a thread that looks at one lane must not take from UCX what
     // another thread waits for on another.
     let ucx = (attachment.via == Via::Ucx).then(open_ucx).transpose()?;

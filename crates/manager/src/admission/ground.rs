@@ -74,7 +74,7 @@ pub(super) fn make_limits(
     let topology = &fabric.topology;
     let table = fabric.tenancy.table(tenant, topology.limits());
     let ipv6 = sessions.values().any(|session| session.streams().any(|stream| stream.is_ipv6()));
-    let ground = Ground { table: &table, mtu: topology.mtu(), ipv6, sites };
+    let ground = Ground { table: &table, mtu: topology.mtu(), ipv6, faults: topology.faults(), sites };
     settle(ask, &ground).map_err(|refusal| {
         let here = |session: &&Arc<Session>| refusal.holder.as_ref() == Some(&session.name);
         match sessions.values().find(here) {

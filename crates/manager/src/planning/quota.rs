@@ -35,6 +35,8 @@ pub(crate) struct Ground<'a> {
     pub mtu: u32,
     /// Whether any node is reached over IPv6, whose headers are longer.
     pub ipv6: bool,
+    /// Whether the fabric's operator lets tests lose datagrams on purpose.
+    pub faults: bool,
     /// What the job has at each aggregation node of its tree.
     pub sites: &'a [Site],
 }
@@ -112,6 +114,7 @@ pub(crate) fn settle(ask: &QuotaAsk, ground: &Ground<'_>) -> Result<Limits, Refu
         heartbeat_ms: number(QuotaField::HeartbeatMs)?,
         dead_after_ms: number(QuotaField::DeadAfterMs)?,
         recovery: Recovery::from_number(get(QuotaField::Recovery)?).unwrap_or_default(),
+        faults: ground.faults,
     };
     check_pairs(&limits)?;
     memory::fit(ask, limits, ground)

@@ -165,6 +165,7 @@ mod tests {
             heartbeat_ms: 100,
             dead_after_ms: 300,
             recovery: trib_messages::policy::Recovery::Retry,
+            faults: false,
         };
         let (key, job, node) = (JobKey([1; 32]), JobId(job), NodeId(0));
         NodeGrant {

@@ -532,6 +532,7 @@ mod tests {
                 heartbeat_ms: 100,
                 dead_after_ms: 2,
                 recovery: trib_messages::policy::Recovery::Retry,
+                faults: false,
             },
             world_size: 2,
             node,

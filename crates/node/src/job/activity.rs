@@ -127,6 +127,7 @@ mod tests {
             heartbeat_ms: 100,
             dead_after_ms: 300,
             recovery: trib_messages::policy::Recovery::Retry,
+            faults: false,
         };
         let grant = NodeGrant {
             job: JobId(1),

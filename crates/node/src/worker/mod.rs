@@ -309,6 +309,11 @@ impl Worker {
     }
 
     fn install(&mut self, grant: &NodeGrant, placement: &Placement, buffers: Buffers) {
+        if grant.limits.faults
+            && let Err(error) = self.datagrams.socket.inject_faults()
+        {
+            tracing::error!(%error, "no faults are injected");
+        }
         tracing::info!(
             job = grant.job.0,
             node = grant.name,

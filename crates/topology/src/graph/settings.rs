@@ -12,6 +12,8 @@ use crate::topology::MTU_DEFAULT;
 pub(crate) struct Settings {
     /// Path MTU between hosts and nodes, in bytes.
     pub(crate) mtu: u32,
+    /// Whether tests may let processes lose datagrams on purpose.
+    pub(crate) faults: bool,
     pub(crate) limits: LimitTable,
     /// The addresses of nodes and hosts by name: one, or one for each port. A host with several
     /// links has one for each link, in their order.
@@ -27,6 +29,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             mtu: MTU_DEFAULT,
+            faults: false,
             limits: LimitTable::default(),
             addresses: BTreeMap::new(),
             control: BTreeMap::new(),

@@ -126,6 +126,7 @@ pub(super) fn read(text: &str, name: &str, default: LinkRate) -> Result<(Graph, 
     let settings = |(span, fault): crate::topology::Complaint| (span.map(|span| lines.line(span.start)), fault);
     let mtu = check_mtu(&file.fabric).map_err(settings)?;
     let limits = LimitTable::from_file(&file.limits).map_err(settings)?;
+    let faults = file.fabric.faults;
     let builder = Builder::new(file.fabric.name.unwrap_or_else(|| name.to_owned()));
     let (addresses, control, via) = Default::default();
     let mut filling = Filling { builder, default, addresses, control, via };
@@ -146,7 +147,7 @@ pub(super) fn read(text: &str, name: &str, default: LinkRate) -> Result<(Graph, 
     for entry in &file.host {
         check_rails(&graph, entry.get_ref()).map_err(at(lines.line(entry.span().start)))?;
     }
-    Ok((graph, Settings { mtu, limits, addresses, control, via }))
+    Ok((graph, Settings { mtu, faults, limits, addresses, control, via }))
 }
 
 // This is checked at the end, because a host's links are known only then.

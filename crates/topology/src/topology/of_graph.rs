@@ -5,7 +5,7 @@ use crate::error::Fault;
 use crate::graph::{Graph, GraphFault, Settings};
 
 pub(super) fn topology(graph: Graph, settings: Settings) -> Result<Topology, Fault> {
-    let Settings { mtu, limits, addresses, control, via } = settings;
+    let Settings { mtu, faults, limits, addresses, control, via } = settings;
     match graph.nodes().len() {
         0 => return Err(GraphFault::NoNodes.into()),
         count if count > NODES_MAX => return Err(Fault::TooManyNodes(count)),
@@ -25,5 +25,5 @@ pub(super) fn topology(graph: Graph, settings: Settings) -> Result<Topology, Fau
     let nodes = graph.nodes().iter().map(|known| node(&known.name)).collect();
     let hosts: Vec<Host> = graph.hosts().map(|vertex| host(&graph.vertices()[vertex].name)).collect();
     let (name, by_host) = (graph.name().to_owned(), index_hosts(&hosts));
-    Ok(Topology { name, mtu, nodes, hosts, by_host, limits, graph: Some(graph) })
+    Ok(Topology { name, mtu, faults, nodes, hosts, by_host, limits, graph: Some(graph) })
 }

@@ -18,7 +18,7 @@ use trib_wire::ids::CHILDREN_MAX;
 
 use super::batch::RecvBatch;
 use super::counters::UdpCounters;
-use crate::fault::{Fate, FaultPlan, Faults};
+use crate::fault::{Fate, FaultPlan, FaultSyntax, Faults};
 use crate::option;
 
 /// The receive buffer for which a node asks, in bytes; `recv_buffer` tells what the kernel granted.
@@ -45,18 +45,8 @@ struct InjectedFaults {
 
 impl DatagramSocket {
     /// Binds to `local` (port 0 means any) and asks the kernel for a receive buffer of
-    /// `recv_buffer` bytes. The fault hook is read from the environment.
+    /// `recv_buffer` bytes.
     pub fn bind(local: SocketAddr, recv_buffer: usize) -> io::Result<DatagramSocket> {
-        let plan = FaultPlan::from_env().map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e.to_string()))?;
-        DatagramSocket::bind_with_faults(local, recv_buffer, plan)
-    }
-
-    /// As `bind`, with these faults.
-    pub fn bind_with_faults(
-        local: SocketAddr,
-        recv_buffer: usize,
-        plan: Option<FaultPlan>,
-    ) -> io::Result<DatagramSocket> {
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM.nonblocking().cloexec(), Some(Protocol::UDP))?;
         ask_recv_buffer(&socket, recv_buffer)?;
         forbid_fragments(&socket, local)?;
@@ -64,21 +54,23 @@ impl DatagramSocket {
         let socket = UdpSocket::from(socket);
         let local = socket.local_addr()?;
         let recv_buffer = SockRef::from(&socket).recv_buffer_size()?;
-        let salt = u64::from(local.port());
-        Ok(DatagramSocket {
-            socket,
-            local,
-            peer: None,
-            recv_buffer,
-            counters: UdpCounters::default(),
-            faults: plan.map(|plan| {
-                Box::new(InjectedFaults {
-                    sending: plan.start(2 * salt),
-                    receiving: plan.start(2 * salt + 1),
-                    held: None,
-                })
-            }),
-        })
+        Ok(DatagramSocket { socket, local, peer: None, recv_buffer, counters: UdpCounters::default(), faults: None })
+    }
+
+    /// Puts the faults on this socket for which the environment asks, if any. Only the fabric's
+    /// operator can allow that.
+    pub fn inject_faults(&mut self) -> Result<(), FaultSyntax> {
+        match FaultPlan::from_env()? {
+            Some(plan) if self.faults.is_none() => self.inject(plan),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn inject(&mut self, plan: FaultPlan) {
+        let salt = u64::from(self.local.port());
+        let (sending, receiving) = (plan.start(2 * salt), plan.start(2 * salt + 1));
+        self.faults = Some(Box::new(InjectedFaults { sending, receiving, held: None }));
     }
 
     /// A socket at the same address for what `peer` sends, which has a queue of its own in the

@@ -130,8 +130,9 @@ fn a_full_receive_buffer_is_seen() {
 #[test]
 fn the_fault_hook_loses_doubles_and_reorders_both_ways() {
     let plan = FaultPlan::parse("loss=0.1,dup=0.1,reorder=0.1,seed=3").unwrap();
-    let mut node = DatagramSocket::bind_with_faults(any(), 4 << 20, Some(plan)).unwrap();
-    let mut child = DatagramSocket::bind_with_faults(any(), 1 << 20, Some(plan)).unwrap();
+    let [mut node, mut child] = [4 << 20, 1 << 20].map(|buffer| DatagramSocket::bind(any(), buffer).unwrap());
+    node.inject(plan);
+    child.inject(plan);
     let mut batch = RecvBatch::new(32, 8);
     let mut rejected = UdpCounters::default();
     let mut frames = Vec::new();

@@ -14,7 +14,7 @@ fn sites(children: u64, receive_bytes: u64) -> Vec<Site> {
 }
 
 fn settled(ask: QuotaAsk, mtu: u32, sites: &[Site]) -> Result<Limits, Refusal> {
-    settle(&ask, &Ground { table: &LimitTable::default(), mtu, ipv6: false, sites })
+    settle(&ask, &Ground { table: &LimitTable::default(), mtu, ipv6: false, faults: false, sites })
 }
 
 #[test]
@@ -36,6 +36,7 @@ fn a_job_that_asks_nothing_gets_the_defaults() {
         heartbeat_ms: 1_000,
         dead_after_ms: 60_000,
         recovery: trib_messages::policy::Recovery::Retry,
+        faults: false,
     };
     assert_eq!(limits, expected);
     assert_eq!(settled(QuotaAsk::default(), 65_536, &sites(1, 1 << 30)).unwrap().payload, 8192);
@@ -104,7 +105,7 @@ fn a_default_payload_gives_way_to_the_window_but_one_asked_for_does_not() {
 
 #[test]
 fn longer_ip_headers_leave_less_payload() {
-    let ground = Ground { table: &LimitTable::default(), mtu: 1500, ipv6: true, sites: &[] };
+    let ground = Ground { table: &LimitTable::default(), mtu: 1500, ipv6: true, faults: false, sites: &[] };
     assert_eq!(settle(&QuotaAsk::default(), &ground).unwrap().payload, 1344);
 }
 

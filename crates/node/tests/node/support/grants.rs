@@ -24,6 +24,7 @@ fn limits() -> Limits {
         heartbeat_ms: 500,
         dead_after_ms: 20_000,
         recovery: trib_messages::policy::Recovery::Retry,
+        faults: false,
     }
 }
 

@@ -21,7 +21,7 @@ fn site(children: &[u64]) -> Site {
 
 fn settled(ask: QuotaAsk, site: &Site) -> Result<Limits, Refusal> {
     let table = LimitTable::default();
-    settle(&ask, &Ground { table: &table, mtu: 65_536, ipv6: false, sites: std::slice::from_ref(site) })
+    settle(&ask, &Ground { table: &table, mtu: 65_536, ipv6: false, faults: false, sites: std::slice::from_ref(site) })
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_job_that_asks_nothing_fits_whatever_its_children() {
 #[test]
 fn a_small_job_on_an_ordinary_network_gets_the_defaults() {
     let (table, site) = (LimitTable::default(), site(&[1]));
-    let ground = Ground { table: &table, mtu: 1000, ipv6: false, sites: &[site] };
+    let ground = Ground { table: &table, mtu: 1000, ipv6: false, faults: false, sites: &[site] };
     let limits = settle(&QuotaAsk::default(), &ground).unwrap();
     assert_eq!((u64::from(limits.osts), limits.staging), (table[QuotaField::Osts].default, 12));
 }
