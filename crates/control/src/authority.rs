@@ -1,7 +1,7 @@
 //! The fabric's authority: the key that signs every certificate of the fabric.
 //!
 //! It lies in a file of its own, which only the operator reads: no daemon and no program needs it,
-//! and whoever has it can make himself manager. It is kept because nodes, tenants and new
+//! and its possessor can become the manager. It is kept because nodes, tenants and new
 //! certificates for those that end come later, and all of them are to be signed by the one
 //! authority that every host trusts already.
 

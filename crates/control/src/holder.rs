@@ -5,7 +5,7 @@
 //!   holder          names in its certificate                       where it lies
 //!   manager         manager.tributary                              DIR/manager.pem
 //!   node NAME       node.tributary, NAME.node.tributary            DIR/nodes/NAME/node.pem
-//!   users           user.tributary                                 DIR/user.pem, DIR/users/user.pem
+//!   users           user.tributary                                 DIR/user.pem, and DIR/users/
 //!   tenant NAME     user.tributary, NAME.tenant.tributary          DIR/tenants/NAME/user.pem
 //! ```
 //! A node's certificate always names it, so that no list says which nodes have one of their own.
@@ -65,7 +65,7 @@ impl Holder {
         }
     }
 
-    /// Whom a certificate names.
+    /// The holder that a certificate names.
     pub(crate) fn named_by(certificate: &EndEntityCert<'_>) -> Result<Holder, Error> {
         let names_role = |role: &Role| certificate.verify_is_valid_for_subject_name(&role_name(*role)).is_ok();
         let role = Role::ALL.into_iter().find(names_role);

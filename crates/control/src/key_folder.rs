@@ -8,7 +8,7 @@
 //!   DIR/users/              ca.pem, user.pem and user.key once more: what users are given
 //!   DIR/nodes/NAME/         ca.pem, node.pem and node.key of one node: what its host needs
 //!   DIR/tenants/NAME/       ca.pem, user.pem and user.key of a tenant
-//!   DIR/issued.txt          every certificate: serial number, end in seconds since 1970, whose it is
+//!   DIR/issued.txt          every certificate: serial number, end (seconds since 1970), holder
 //!   DIR/withdrawn.txt       those that the manager does not take any more
 //! ```
 //! The record of what was issued is there so that withdrawing a holder's certificates takes those,
@@ -100,7 +100,7 @@ impl KeyFolder {
         Ok(own)
     }
 
-    /// Does the same for several, of whom none may be there.
+    /// Does the same for several holders. None of them may be there.
     pub fn add_all(&self, holders: &[Holder], validity: Duration) -> Result<Vec<PathBuf>, Error> {
         for holder in holders {
             let own = holder.folder(&self.folder);

@@ -4,9 +4,9 @@
 //! proves it), `credentials` (one side's own), `key_folder` (the operator's, with `authority`,
 //! `files` and `withdrawn`), `doors` (the manager's credentials while it runs, with `doorman`),
 //! `channel` (messages over mutual TLS 1.3), `parties` (and why it did not come about), `listener`
-//! (the manager's end), `notify` (telling a supervisor that a daemon is ready), `watchdog` (and that
-//! it is still well), `sparing` (what strangers make daemons log), `histogram` (and how long its work takes), `clock` (the time of day), `error`
-//! (what went wrong, and whose fault it is).
+//! (the manager's end), `notify` (telling a supervisor that a daemon is ready), `watchdog` (and
+//! that it is still well), `sparing` (what strangers make daemons log), `histogram` (and how long
+//! its work takes), `clock` (the time of day), `error` (what went wrong, and whose fault it is).
 //!
 //! ```text
 //!   user, node                                      manager
@@ -16,9 +16,9 @@
 //!   channel.recv::<Reply>(timeout)                  channel.peer().role(): from the certificate
 //! ```
 //!
-//! Invariants: a role, a tenant and a node come from the certificate, never from what a peer says; a
-//! message's length is checked before memory is taken for it; nothing waits without a limit unless
-//! the caller says so.
+//! Invariants: a role, a tenant and a node come from the certificate, never from what a peer says;
+//! a message's length is checked before memory is taken for it; nothing waits without a limit
+//! unless the caller says so.
 #![forbid(unsafe_code)]
 
 mod authority;

@@ -5,7 +5,7 @@
 //!   09:12:44  connection not let in peer=10.0.0.9:40112 error=...          five of them
 //!   09:12:54  and 523 more in the last 10 s what=malformed
 //! ```
-//! Kinds are counted apart, so that whoever makes many lines of one kind hides none of another.
+//! Kinds are counted apart, so that many lines of one kind hide none of another.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

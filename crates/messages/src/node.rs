@@ -85,8 +85,8 @@ pub enum NodeMessage {
         /// Why.
         refusal: Refusal,
     },
-    /// The certificate in the node's folder is another one now. The next connection is made with it;
-    /// this one stays.
+    /// The certificate in the node's folder is another one now. The next connection is made with
+    /// it, and this one stays.
     Renewed {
         /// When it ends, seconds since 1970-01-01 UTC.
         certificate_ends: u64,

@@ -165,8 +165,8 @@ pub struct NodeStatus {
     /// registered.
     #[serde(default)]
     pub datagram_buffer_bytes: Option<u64>,
-    /// When the certificate ends that lies in its folder, seconds since 1970-01-01 UTC; `None` if it
-    /// never registered.
+    /// When the certificate ends that lies in its folder, seconds since 1970-01-01 UTC; `None` if
+    /// it never registered.
     #[serde(default)]
     pub certificate_ends: Option<u64>,
     /// Its counters; empty if it is not connected or did not answer within a second.

@@ -111,8 +111,8 @@ impl Session {
         (Arc::new(session), messages)
     }
 
-    /// When the certificate ends that it has shown or has been given since, seconds since 1970-01-01
-    /// UTC.
+    /// When the certificate ends that it has shown or has been given since, seconds since
+    /// 1970-01-01 UTC.
     pub(crate) fn certificate_ends(&self) -> u64 {
         self.certificate_ends.load(Ordering::Relaxed)
     }

@@ -26,7 +26,7 @@ use crate::stdout;
 /// tenant's programs have a user's certificate of their own (--tenant), by which the manager counts
 /// them. Their folders are printed; give each to its hosts, and nothing else.
 ///
-/// DIR/authority-key.pem signs all of them. Whoever has it can make himself manager: keep it where
+/// DIR/authority-key.pem signs all of them. Who has it can become the manager: keep it where
 /// the operator alone reads it, and off the machines of manager and nodes.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
