@@ -49,7 +49,7 @@ impl Credentials {
     }
 
     /// Reads those of the aggregation node `name`, which lie in `folder`, or in its folder there if
-    /// it is the operator's.
+    /// that is the operator's.
     pub fn load_node(folder: &Path, name: &str) -> Result<Self, Error> {
         Self::load(&node_folder(folder, name), Role::Node)
     }
@@ -125,10 +125,12 @@ impl Credentials {
     }
 }
 
-/// The folder in which the files of this aggregation node lie: `folder`, or its own there.
+/// The folder in which the files of this aggregation node lie: `folder`, or its own there if that is
+/// the operator's, in which no node's lie.
 pub fn node_folder(folder: &Path, name: &str) -> PathBuf {
     let own = folder.join(NODES).join(name);
-    if is_node_name(name) && own.is_dir() { own } else { folder.into() }
+    let has_one = certificate_file(folder, Role::Node).exists();
+    if is_node_name(name) && own.is_dir() && !has_one { own } else { folder.into() }
 }
 
 /// The files of a role in a credentials folder that change when its credentials are renewed.

@@ -429,3 +429,17 @@ fn a_daemon_does_not_start_with_a_key_that_others_can_read() {
     open("user.key", 0o644);
     folder.load(Role::User);
 }
+
+#[test]
+fn a_nodes_own_files_come_before_those_in_the_operators_folder() {
+    let folder = Folder::with_credentials();
+    folder.with_node("leaf0");
+    folder.with_node("leaf1");
+    let found = |name| Credentials::load_node(&folder.0, name).unwrap().certificate().holder.clone();
+    assert_eq!((found("leaf0"), found("leaf1")), (Holder::node("leaf0").unwrap(), Holder::node("leaf1").unwrap()));
+    // On a node's host its files lie in the folder itself, also where it is the operator's.
+    for file in ["node.pem", "node.key"] {
+        std::fs::copy(folder.0.join("nodes/leaf1").join(file), folder.0.join(file)).unwrap();
+    }
+    assert_eq!(found("leaf0"), Holder::node("leaf1").unwrap());
+}

@@ -122,20 +122,20 @@ impl Server {
         let withdrawn = self.shared.lock().established.with(|certificate| listener.is_withdrawn(certificate));
         for (certificate, channel) in withdrawn {
             tracing::warn!(peer = %channel.peer().address, %certificate, "the certificate was withdrawn; the connection is closed");
-            let farewell = {
-                let channel = channel.clone();
-                move || {
-                    // It may be gone, or not read.
-                    let _ = channel.send(&Reply::Refused(withdrawal(&certificate)));
-                    channel.close();
-                }
-            };
+            let inner = channel.clone();
             // Each has a thread, because one that does not read must not keep the others.
-            if spawn("farewell", farewell).is_err() {
+            if spawn("farewell", move || dismiss(&inner)).is_err() {
                 channel.close();
             }
         }
     }
+}
+
+/// Closes a connection whose certificate was withdrawn, with a last word.
+fn dismiss(channel: &Channel) {
+    // The other side may be gone, or not read.
+    let _ = channel.send(&Reply::Refused(withdrawal(&channel.peer().certificate)));
+    channel.close();
 }
 
 fn withdrawal(Certificate { holder, serial, .. }: &Certificate) -> Refusal {
@@ -261,6 +261,11 @@ fn receive(shared: &Shared, number: u64, pending: Pending) {
         turn_away(shared, &channel);
         return;
     };
+    // It may have been withdrawn between the handshake and now, when the list was read.
+    if shared.listener.is_withdrawn(&channel.peer().certificate) {
+        dismiss(&channel);
+        return;
+    }
     if let Err(error) = serve(shared, &channel, &engaged)
         && shared.log.may("ended with an error", Instant::now())
     {
