@@ -125,8 +125,8 @@ impl Credentials {
     }
 }
 
-/// The folder in which the files of this aggregation node lie: `folder`, or its own there if that is
-/// the operator's, in which no node's lie.
+/// The folder in which the files of this aggregation node lie: `folder`, or its own there if that
+/// is the operator's, in which no node's lie.
 pub fn node_folder(folder: &Path, name: &str) -> PathBuf {
     let own = folder.join(NODES).join(name);
     let has_one = certificate_file(folder, Role::Node).exists();
