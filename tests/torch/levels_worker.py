@@ -1,5 +1,5 @@
 """Collectives on two levels: what NCCL does on a host, Gloo does here, over tensors of a device that
-a stand-in for CUDA's driver makes. The first half of the ranks are one host, the others another one.
+a stand-in for CUDA's driver makes: levels_worker.py HOSTS. Each host has as many ranks.
 """
 
 import json
@@ -54,7 +54,7 @@ class HostGroup:
 
 def main():
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    host = f"host {2 * rank // size}"
+    host = f"host {int(sys.argv[1]) * rank // size}"
     dist.init_process_group("tributary")
     stand_in.set_up()
     process_group.HostGroup = HostGroup

@@ -94,9 +94,9 @@ def stand_in(place):
     return {"LD_LIBRARY_PATH": str(place.folder), "STAND_IN_OPEN": "1", "TRIB_TORCH_NCCL": "off"}
 
 
-def levels(ranks, place):
-    """Tensors of such a device, with Gloo in NCCL's place on two hosts."""
-    told = place.program(ranks, "levels_worker.py", env=stand_in(place)).run(200)
+def levels(hosts, place):
+    """Tensors of such a device, with Gloo in NCCL's place on each host."""
+    told = place.program(4, "levels_worker.py", hosts, env=stand_in(place)).run(200)
     for each in told.values():
         need(not any(each["waits"].values()), f"the backend waits for a whole device: {each['waits']}")
         counts = each["counts"]
@@ -238,7 +238,8 @@ STEPS = [
     Step("faults/late", late_rank, "a rank is late: a limit passes, and the operation goes on"),
     Step("faults/restart", restart, "a rank is killed under torchrun --max-restarts"),
     Step("device", device, "tensors of a device that a stand-in for CUDA's driver makes, on 3 ranks"),
-    Step("levels", functools.partial(levels, 4), "the same with NCCL's part on two hosts done by Gloo, on 4 ranks"),
+    Step("levels/2", functools.partial(levels, 2), "the same with NCCL's part on two hosts done by Gloo, on 4 ranks"),
+    Step("levels/1", functools.partial(levels, 1), "the same on one host, where the tree has nothing to do"),
     *steps_with_another_torch(),
     Step("doctor", doctor, "python -m tributary.torch.doctor"),
 ]
