@@ -151,6 +151,30 @@ def late_ones(argument):
     return {"share": share, "after": after}
 
 
+def helpers(argument):
+    """Does short operations back to back. Returns how often the library's thread has slept
+    meanwhile, and how long that took."""
+    context = native.Context()
+    group = context.group()
+    mine, out = np.ones(1), np.zeros(1)
+    names = pathlib.Path("/proc/self/task").glob("*/comm")
+    [thread] = [path.parent for path in names if path.read_text().strip() == "tributary"]
+
+    def sleeps():
+        [line] = [line for line in (thread / "status").read_text().splitlines() if line.startswith("voluntary")]
+        return int(line.split()[1])
+
+    for _ in range(20):
+        group.allreduce_blocking(mine, out, "float64", "sum")
+    before, began = sleeps(), time.monotonic()
+    for _ in range(argument["iterations"]):
+        group.allreduce_blocking(mine, out, "float64", "sum")
+    slept, took = sleeps() - before, time.monotonic() - began
+    assert out[0] == context.size
+    context.finalize()
+    return {"slept": slept, "took": took}
+
+
 def boards(argument):
     """Makes groups, and tells how many boards this process has mapped before, with and after them."""
     context = native.Context()

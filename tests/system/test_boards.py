@@ -157,6 +157,11 @@ class WideBoards(unittest.TestCase):
             self.assertLess(result["share"], 0.2)
             self.assertLess(sorted(result["after"])[len(result["after"]) // 2], 1)
 
+    def test_short_operations_do_not_wake_the_librarys_thread(self):
+        for result in self.run_wide("boards_worker", "helpers", {"iterations": 3000}):
+            # It looks every 10 ms whether the program still calls, by itself.
+            self.assertLess(result["slept"], 170 * result["took"] + 20, result)
+
 
 if __name__ == "__main__":
     unittest.main()

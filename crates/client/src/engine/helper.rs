@@ -5,7 +5,8 @@
 //! |-------------------------------------|-----------------------------------------------------|
 //! | waits in a call of ours             | sleeps for half a heartbeat, or for a millisecond   |
 //! |                                     | if the application used non-blocking calls lately,  |
-//! |                                     | or for ten if it used streams lately                |
+//! |                                     | or for ten if it used streams lately, or if its last|
+//! |                                     | call left something to be said later                |
 //! | called us less than 1 ms ago        | sleeps for the rest of that millisecond             |
 //! | computes; operations are under way  | drives progress; sleeps until a socket has          |
 //! |                                     | something, at most until the next deadline          |
@@ -14,8 +15,9 @@
 //! | computes; nothing at all            | sleeps until the next deadline (a heartbeat)        |
 //!
 //! So in a program that only uses blocking calls the helper wakes a few times a second, and never
-//! for a short operation. With long ones it wakes at most a hundred times a second, since it has to
-//! see that the program has ceased to use its streams.
+//! for a short operation. With long ones, and in jobs whose nodes may move on, where a rank tells
+//! which results it has once it rests, it wakes at most a hundred times a second, since it has to
+//! see that the program has ceased to call.
 
 use std::io;
 use std::sync::Arc;
@@ -104,6 +106,8 @@ impl Engine {
             // to wake it at every post.
             true if now.since(self.left_busy) < LATELY => now + NEGLECT,
             true if self.unused_lease.was_left_lately(now) => now + SETTLE,
+            // The same for one whose calls leave something to be said after a pause.
+            true if now.since(self.left_due) < LATELY => now + SETTLE,
             true => now + self.heartbeat_half(),
             false if self.is_busy() && now.since(self.active) < NEGLECT => self.active + NEGLECT,
             false if self.is_busy() => return Step::Drive,

@@ -114,6 +114,8 @@ pub(crate) struct Engine {
     active: Nanos,
     /// When the application last left a call while operations were under way.
     left_busy: Nanos,
+    /// When it last left one after which something was to be done soon.
+    left_due: Nanos,
     /// When the helper thread wakes by itself.
     helper_until: Nanos,
     unused_lease: UnusedLease,
@@ -322,6 +324,7 @@ impl Engine {
             poller: None,
             active: Nanos(0),
             left_busy: Nanos(0),
+            left_due: Nanos(0),
             helper_until: Nanos(0),
             unused_lease: UnusedLease::default(),
             stopping: false,

@@ -297,6 +297,9 @@ impl Shared {
         }
         let unused = engine.may_be_revoked();
         needed = needed.min(engine.unused_lease.call_ends(now, unused));
+        if needed < now + engine.heartbeat_half() {
+            engine.left_due = now;
+        }
         if needed + SLACK < engine.helper_until {
             engine.helper_until = needed;
             drop(engine);
