@@ -4,6 +4,7 @@ import ctypes
 import json
 import os
 import pathlib
+import secrets
 import shlex
 import signal
 import subprocess
@@ -31,7 +32,8 @@ class Fabric:
 
     def __init__(self, leaves=2, workers=1, env=None, backups=0, shared_host=False):
         Fabric.count += 1
-        self.name = f"test{os.getpid()}-{Fabric.count}"
+        # A run that was killed leaves its fabrics, and process numbers come back.
+        self.name = f"test{os.getpid()}-{secrets.token_hex(3)}-{Fabric.count}"
         self.env = {**os.environ, "TRIB_LOG": "warn", **(env or {})}
         command = [TRIB, "fabric", "up", "--local", "--name", self.name, "--leaves", str(leaves), "--workers", str(workers)]
         if backups:

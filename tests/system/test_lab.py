@@ -4,6 +4,7 @@ of both MPIs."""
 import json
 import os
 import pathlib
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -23,7 +24,8 @@ class Lab:
     def __init__(self, *options, cwd=None):
         Lab.count += 1
         self.cwd = cwd
-        self.name = f"test-lab-{os.getpid()}-{Lab.count}"
+        # A run that was killed leaves its labs, and process numbers come back.
+        self.name = f"test-lab-{os.getpid()}-{secrets.token_hex(3)}-{Lab.count}"
         self.options = options
 
     def __enter__(self):
