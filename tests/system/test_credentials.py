@@ -266,7 +266,7 @@ class Folder(unittest.TestCase):
         trib("credentials", "renew", self.keys, "--users", "--days", "29")
         found = fabric.doctor_finds("certificate of users")
         self.assertEqual((found["state"], "renew DIR --users" in found["remedy"]), ("warning", True), found)
-        trib("credentials", "renew", self.keys, "--manager", "--seconds", "1")
+        trib("credentials", "renew", self.keys, "--am", "--seconds", "1")
         wait_until(lambda: "manager ended on " in fabric.ask("status").stderr, 30, "the manager's certificate ends")
 
     def test_a_daemon_refuses_a_key_that_others_can_read(self):

@@ -57,7 +57,7 @@ impl Holder {
     /// The option of `trib credentials` that names it.
     pub fn option(&self) -> String {
         match self {
-            Holder::Manager => "--manager".into(),
+            Holder::Manager => "--am".into(),
             Holder::Users => "--users".into(),
             Holder::Tenant(name) => format!("--tenant {name}"),
             Holder::Node(Some(name)) => format!("--node {name}"),

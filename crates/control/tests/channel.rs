@@ -266,7 +266,7 @@ fn a_certificate_that_has_ended_is_refused_in_words_at_both_ends() {
     let (server, client) = meet_at(&listener, |at| Channel::connect(&fabric.url(at), Role::User, LIMIT));
     for error in [server.map(drop).unwrap_err(), client.map(drop).unwrap_err()] {
         let words = error.to_string();
-        assert!(words.contains("manager ended on ") && words.contains("renew DIR --manager"), "{words}");
+        assert!(words.contains("manager ended on ") && words.contains("renew DIR --am"), "{words}");
     }
 }
 

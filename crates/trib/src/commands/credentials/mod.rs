@@ -14,6 +14,7 @@ use clap::{Args, Subcommand};
 use trib_control::{Holder, KeyFolder};
 
 use self::whose::nodes;
+use crate::commands::units::some_seconds;
 use crate::failure::Failure;
 use crate::stdout;
 
@@ -67,8 +68,8 @@ struct Signing {
     #[arg(long, value_name = "DAYS", default_value_t = 365, value_parser = clap::value_parser!(u64).range(1..=3650))]
     days: u64,
     /// The same in seconds, for tests of what happens afterwards
-    #[arg(long, hide = true, conflicts_with = "days")]
-    seconds: Option<u64>,
+    #[arg(long, hide = true, conflicts_with = "days", value_name = "SECONDS", value_parser = some_seconds)]
+    seconds: Option<Duration>,
     /// The file of the authority's key, if it is not DIR/authority-key.pem
     #[arg(long, value_name = "FILE")]
     authority_key: Option<PathBuf>,
@@ -76,7 +77,7 @@ struct Signing {
 
 impl Signing {
     fn validity(&self) -> Duration {
-        Duration::from_secs(self.seconds.unwrap_or(self.days * trib_control::clock::DAY))
+        self.seconds.unwrap_or(Duration::from_secs(self.days * trib_control::clock::DAY))
     }
 
     fn keys(&self, folder: PathBuf) -> KeyFolder {

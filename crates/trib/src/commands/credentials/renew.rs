@@ -27,11 +27,11 @@ pub(super) struct Arguments {
     folder: PathBuf,
     #[command(flatten)]
     whose: Whose,
-    /// That of the manager
+    /// That of the manager, `trib am`
     #[arg(long)]
-    manager: bool,
+    am: bool,
     /// Everybody's
-    #[arg(long, conflicts_with_all = ["node", "tenant", "users", "manager"])]
+    #[arg(long, conflicts_with_all = ["node", "tenant", "users", "am"])]
     all: bool,
     #[command(flatten)]
     signing: Signing,
@@ -41,7 +41,7 @@ impl Arguments {
     /// Renews, and prints what.
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let mut holders = self.whose.holders()?;
-        holders.extend(self.manager.then_some(Holder::Manager));
+        holders.extend(self.am.then_some(Holder::Manager));
         let validity = self.signing.validity();
         let keys = self.signing.keys(self.folder);
         if holders.is_empty() {
@@ -68,6 +68,6 @@ const DUE: i64 = 60 * DAY as i64;
 const EXAMPLES: &str = "\
 Examples:
   trib credentials renew /etc/tributary                # what is due, for a monthly timer
-  trib credentials renew /etc/tributary --node 'leaf[0-15]' --manager
+  trib credentials renew /etc/tributary --node 'leaf[0-15]' --am
   trib credentials renew /etc/tributary --all --days 90
   trib credentials renew . --authority-key /media/safe/authority-key.pem";

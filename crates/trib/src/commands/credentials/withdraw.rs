@@ -62,4 +62,4 @@ impl Arguments {
 const EXAMPLES: &str = "\
 Examples:
   trib credentials withdraw /etc/tributary --node leaf3 && systemctl reload tributary-am
-  trib credentials withdraw /etc/tributary --serial 4F1C09...";
+  trib credentials withdraw /etc/tributary --serial 4F1C09A2";
