@@ -10,10 +10,10 @@ use crate::collnet::{self, Member};
 use crate::failure::{Code, Failure};
 use crate::handle::{Handle, secret};
 use crate::log;
-use crate::net::MEMORY_OF_HOST;
 use crate::ticket::{hand_out, redeem, take};
 
 pub use crate::collnet::OPERATION_MAX;
+pub use crate::net::register;
 
 /// A rank that wants to be found: nothing is open, because the ranks meet at the manager.
 struct Invitation;
@@ -80,25 +80,6 @@ pub unsafe extern "C" fn connect(
 pub unsafe extern "C" fn reduce_support(dtype: c_int, op: c_int, supported: *mut c_int) -> c_int {
     // SAFETY: NCCL's contract.
     guard("reduceSupport", || unsafe { give(supported, "supported", c_int::from(collnet::is_supported(dtype, op))) })
-}
-
-/// # Safety
-/// NCCL's contract of `regMr`.
-pub unsafe extern "C" fn register(
-    comm: *mut c_void,
-    _data: *mut c_void,
-    _size: usize,
-    kind: c_int,
-    handle: *mut *mut c_void,
-) -> c_int {
-    guard("CollNet regMr", || {
-        if kind != MEMORY_OF_HOST {
-            return Err(Failure::new(Code::Internal, "memory that is not the host's is not supported"));
-        }
-        // NCCL gives back only what is not null.
-        // SAFETY: NCCL's contract.
-        unsafe { give(handle, "mhandle", comm) }
-    })
 }
 
 /// Memory goes: what is still under way over it ends here.

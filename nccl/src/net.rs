@@ -6,6 +6,8 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
+use trib_client::boundary::{given, writable};
+
 use crate::boundary::{give, guard};
 use crate::failure::{Code, Failure};
 use crate::handle::Handle;
@@ -54,7 +56,7 @@ pub unsafe extern "C" fn listen(device: c_int, handle: *mut c_void, comm: *mut *
 /// NCCL's contract of `connect`.
 pub unsafe fn connect(handle: *const c_void, comm: *mut *mut c_void) -> c_int {
     guard("connect", || {
-        trib_client::boundary::writable(comm, "sendComm")?;
+        writable(comm, "sendComm")?;
         // SAFETY: NCCL's contract.
         let to = unsafe { Handle::given(handle) }?;
         let stream = OUTGOING.ask(&to)?.map_or(ptr::null_mut(), |stream| hand_out(Box::new(stream)));
@@ -67,16 +69,16 @@ pub unsafe fn connect(handle: *const c_void, comm: *mut *mut c_void) -> c_int {
 /// NCCL's contract of `accept`.
 pub unsafe extern "C" fn accept(listener: *mut c_void, comm: *mut *mut c_void, _device: *mut *mut c_void) -> c_int {
     guard("accept", || {
-        trib_client::boundary::writable(comm, "recvComm")?;
+        writable(comm, "recvComm")?;
         // SAFETY: NCCL's contract: a listener that was not closed.
-        let listener = unsafe { trib_client::boundary::given(listener.cast::<Listener>(), "listenComm") }?;
+        let listener = unsafe { given(listener.cast::<Listener>(), "listenComm") }?;
         let stream = listener.accept()?.map_or(ptr::null_mut(), |stream| hand_out(Box::new(stream)));
         // SAFETY: as above.
         unsafe { give(comm, "recvComm", stream) }
     })
 }
 
-/// Memory of the host needs no registration, and no other is taken.
+/// Memory of the host needs no registration, and no other is taken; for CollNet, too.
 ///
 /// # Safety
 /// NCCL's contract of `regMr`.
@@ -91,6 +93,7 @@ pub unsafe extern "C" fn register(
         if kind != MEMORY_OF_HOST {
             return Err(Failure::new(Code::Internal, "memory that is not the host's is not supported"));
         }
+        // NCCL gives back only what is not null.
         // SAFETY: NCCL's contract.
         unsafe { give(handle, "mhandle", comm) }
     })
@@ -121,7 +124,7 @@ pub unsafe fn receive(
             return Err(Failure::new(Code::Internal, "one buffer is received at a time"));
         }
         // SAFETY: NCCL's contract: there is an array of one address.
-        let data = *unsafe { trib_client::boundary::given(data, "data") }?;
+        let data = *unsafe { given(data, "data") }?;
         // SAFETY: NCCL's contract.
         unsafe { begin(comm, data, size(), false, request) }
     })
@@ -136,12 +139,12 @@ unsafe fn begin(
     sends: bool,
     request: *mut *mut c_void,
 ) -> Result<(), Failure> {
-    trib_client::boundary::writable(request, "request")?;
+    writable(request, "request")?;
     if size > MESSAGE_MAX {
         return Err(Failure::argument(format!("a message of {size} bytes is longer than {MESSAGE_MAX}")));
     }
     // SAFETY: the caller's contract.
-    let stream = unsafe { trib_client::boundary::given(comm.cast::<Stream>(), "comm") }?;
+    let stream = unsafe { given(comm.cast::<Stream>(), "comm") }?;
     // SAFETY: the caller's contract.
     let begun = unsafe { stream.begin(data.cast(), size, sends) }?;
     // SAFETY: checked above.

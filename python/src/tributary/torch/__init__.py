@@ -21,7 +21,8 @@ from tributary.torch.recorder import dump
 
 def counters(group: dist.ProcessGroup | None = None) -> dict[str, int]:
     """How many operations of a process group, without one of the default group, went through the
-    tree (`tree.` before the call's name) and how many through Gloo (`gloo.`)."""
+    tree (`tree.` before the call's name) and how many through Gloo (`gloo.`). `nccl.` counts those of
+    the tree that NCCL has reduced or spread on each host."""
     group = group or dist.group.WORLD
     if not isinstance(group, ProcessGroupTributary):
         raise ValueError(f"the process group is no {NAME} group")
