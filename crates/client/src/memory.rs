@@ -81,7 +81,7 @@ impl Memory {
         output: *mut u8,
     ) -> Result<Memory, TryReserveError> {
         let (given, gotten) = window::shares(signature, size, rank);
-        let element = signature.dtype.size();
+        let element = signature.element_size();
         let mut memory = Memory { element, input: std::ptr::null(), given, output, gotten, private: None };
         memory.input = match input {
             Input::At(address) => address,
@@ -113,7 +113,7 @@ impl Memory {
         input: Input,
         output: *mut u8,
     ) -> Result<Memory, TryReserveError> {
-        let element = signature.dtype.size();
+        let element = signature.element_size();
         let (from, len) = (part.start as usize * element, (part.end - part.start) as usize * element);
         let block = signature.count as usize * element;
         let own = Signature { count: part.end - part.start, ..*signature };

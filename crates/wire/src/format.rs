@@ -12,18 +12,32 @@
 //! ```
 //! A format that is to come adds a code and a layout. One with blocks needs no other interface,
 //! because every question names the elements by their position in the vector.
+//!
+//! A sum that does not depend on order travels as integers, which its members make of the program's
+//! elements and back: first a *survey* of the elements, then *limbs* (`trib_sums`). In both, what
+//! counts as an element is an integer. Nodes fold these as what they are and know nothing else.
 
 use core::ops::Range;
 
 use crate::datatype::DataType;
 use crate::header::Kind;
-use crate::operation::Signature;
+use crate::operation::{ReduceOp, Signature};
 
 code! {
     /// How elements travel.
     WireFormat {
         /// Each as the program has it.
         Plain = 0, "plain";
+        /// What members have to know of each other's elements before a `fixed` sum.
+        FixedSurvey = 1, "fixed survey";
+        /// The same before an `exact` sum.
+        ExactSurvey = 2, "exact survey";
+        /// The elements as integers of 16 bits.
+        Limbs16 = 3, "limbs of 16";
+        /// The elements as integers of 32 bits.
+        Limbs32 = 4, "limbs of 32";
+        /// The elements as integers of 64 bits.
+        Limbs64 = 5, "limbs of 64";
     }
 }
 
@@ -38,9 +52,19 @@ impl WireFormat {
     /// How many bytes elements of this type take.
     #[inline]
     pub const fn layout(self, dtype: DataType) -> Layout {
-        let size = dtype.size() as u64;
+        let size = self.folded(dtype, ReduceOp::Sum).0.size() as u64;
+        Layout::new(size, size, size)
+    }
+
+    /// What is computed where elements meet that travel so: their type there, and the operator.
+    #[inline]
+    pub const fn folded(self, dtype: DataType, op: ReduceOp) -> (DataType, ReduceOp) {
         match self {
-            WireFormat::Plain => Layout::new(size, size, size),
+            WireFormat::Plain => (dtype, op),
+            WireFormat::FixedSurvey | WireFormat::ExactSurvey => (DataType::I16, ReduceOp::Max),
+            WireFormat::Limbs16 => (DataType::I16, ReduceOp::Sum),
+            WireFormat::Limbs32 => (DataType::I32, ReduceOp::Sum),
+            WireFormat::Limbs64 => (DataType::I64, ReduceOp::Sum),
         }
     }
 }
@@ -49,6 +73,18 @@ impl Signature {
     /// How many bytes the elements take.
     pub const fn layout(&self) -> Layout {
         self.format.layout(self.dtype)
+    }
+
+    /// The type and the operator with which contributions are folded.
+    #[inline]
+    pub const fn folded(&self) -> (DataType, ReduceOp) {
+        self.format.folded(self.dtype, self.op)
+    }
+
+    /// The bytes of an element in the memory of a member that posts the operation.
+    #[inline]
+    pub const fn element_size(&self) -> usize {
+        self.folded().0.size()
     }
 }
 

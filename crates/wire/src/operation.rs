@@ -1,7 +1,7 @@
 //! What an operation is: a collective, an operator, and the signature that all ranks must share.
 
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use core::fmt;
 
 use crate::datatype::DataType;
@@ -87,8 +87,8 @@ impl Signature {
 
     /// The same for users of a program, who know its calls by other names.
     pub fn told(&self, by: &dyn Directory) -> String {
-        let Signature { collective, dtype, op, root, count, .. } = self;
-        let call = by.call(*collective);
+        let Signature { collective, dtype, root, count, .. } = self;
+        let (call, op) = (by.call(*collective), self.computed());
         match collective {
             Collective::Barrier => call,
             Collective::Allreduce => format!("{call} of {count} {dtype} ({op})"),
@@ -104,8 +104,18 @@ impl Signature {
     }
 }
 
+impl Signature {
+    /// The operator, and how the elements travel if not as they are.
+    fn computed(&self) -> String {
+        match self.format {
+            WireFormat::Plain => self.op.to_string(),
+            format => format!("{}, {format}", self.op),
+        }
+    }
+}
+
 impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}({} x {}, {}, root {})", self.collective, self.count, self.dtype, self.op, self.root)
+        write!(f, "{}({} x {}, {}, root {})", self.collective, self.count, self.dtype, self.computed(), self.root)
     }
 }

@@ -74,7 +74,7 @@ pub(super) enum Need {
 
 impl Cut {
     pub(super) fn new(signature: Signature, view: View, piece_len: usize) -> Cut {
-        let element = signature.dtype.size() as u64;
+        let element = signature.element_size() as u64;
         let (size, _) = view.position();
         let blocks = match signature.collective {
             Collective::ReduceScatter => u64::from(size),
@@ -104,7 +104,7 @@ impl Cut {
         match self.signature.collective {
             _ if self.is_shown => Signature { root: 0, count: 0, ..self.signature },
             Collective::Allgather => {
-                let count = count * self.signature.dtype.size() as u64;
+                let count = count * self.signature.element_size() as u64;
                 Signature { dtype: DataType::U8, op: ReduceOp::BitOr, count, ..carried }
             }
             Collective::ReduceScatter => carried,
@@ -134,7 +134,7 @@ impl Cut {
 
     /// The bytes of the answer to a piece in a group that has members on other hosts.
     pub(super) fn answer_bytes(&self, piece: u64) -> usize {
-        self.answer_elements(piece).end as usize * self.signature.dtype.size()
+        self.answer_elements(piece).end as usize * self.signature.element_size()
     }
 
     /// What this member gets of the answer to a piece: from which byte of it on, and the elements
@@ -163,7 +163,7 @@ impl Cut {
     /// The bytes of a piece in the vector, or in one block of it.
     pub(super) fn piece_bytes(&self, piece: u64) -> usize {
         let Range { start, end } = self.elements_of(piece);
-        (end.saturating_sub(start) as usize) * self.signature.dtype.size()
+        (end.saturating_sub(start) as usize) * self.signature.element_size()
     }
 
     /// The elements of a piece in block `block` of the vector, whose blocks have `count` elements.
@@ -249,7 +249,7 @@ impl Cut {
 
     /// The bytes of a portion, a whole number of elements.
     fn portion_len(&self) -> usize {
-        let element = self.signature.dtype.size();
+        let element = self.signature.element_size();
         PORTION / element * element
     }
 
@@ -272,7 +272,7 @@ impl Cut {
 pub(super) fn goes_over_boards(signature: &Signature, size: u32) -> bool {
     let has_blocks = matches!(signature.collective, Collective::Allgather | Collective::ReduceScatter);
     let bytes = window::vector_elements(signature, size).unwrap_or(u64::MAX);
-    !has_blocks || bytes.saturating_mul(signature.dtype.size() as u64) <= CARRIED_MAX
+    !has_blocks || bytes.saturating_mul(signature.element_size() as u64) <= CARRIED_MAX
 }
 
 /// The signature in such words, if they are one.

@@ -172,7 +172,7 @@ fn told(fault: Fault, own: &Own<'_>) -> Option<Fault> {
 /// half of the bytes that a piece may have. Of an operation with a root it has seen the root's
 /// host, and of one that goes another way nothing but its kind.
 fn is_whole(seen: &Signature, piece_len: usize) -> bool {
-    let is_short = seen.count.saturating_mul(2 * seen.dtype.size() as u64) <= piece_len as u64;
+    let is_short = seen.count.saturating_mul(2 * seen.element_size() as u64) <= piece_len as u64;
     is_short && seen.root == 0 && matches!(seen.collective, Collective::Allreduce | Collective::Barrier)
 }
 

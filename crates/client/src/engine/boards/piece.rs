@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use trib_transport::memory::{Board, copy};
-use trib_wire::{Collective, Signature};
+use trib_wire::Collective;
 
 use super::cut::{Cut, Need};
 use super::fold::{Folder, Sum};
@@ -25,7 +25,7 @@ pub(super) struct Piece<'a> {
 impl Piece<'_> {
     /// Folds what all members have given, from byte `from` on.
     pub(super) fn fold(&self, folder: &mut Folder, from: usize, into: &mut [u8]) {
-        let Signature { dtype, op, .. } = self.cut.signature;
+        let (dtype, op) = self.cut.signature.folded();
         let whole = self.cut.given_bytes(self.index);
         // SAFETY: all members have given, and this one has not taken the piece.
         let parts = |member: usize| unsafe { self.board.given(self.number, member, whole) };
@@ -64,7 +64,7 @@ impl Piece<'_> {
         }
         let result_of = |elements: Range<u64>| {
             let start = memory.gotten_at(&elements).expect("a member gets what the cut says");
-            let len = (elements.end - elements.start) as usize * cut.signature.dtype.size();
+            let len = (elements.end - elements.start) as usize * cut.signature.element_size();
             // SAFETY: `gotten_at` checked that the elements lie inside the result of an operation
             // that runs, and nothing else touches that.
             unsafe { core::slice::from_raw_parts_mut(start, len) }

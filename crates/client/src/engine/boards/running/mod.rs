@@ -246,7 +246,7 @@ impl Running {
     fn show_piece(&self, cut: &Cut, memory: &Memory, index: u64) {
         let (whole, mut at) = (cut.given_bytes(index), 0);
         for elements in cut.given(index) {
-            let len = (elements.end - elements.start) as usize * cut.signature.dtype.size();
+            let len = (elements.end - elements.start) as usize * cut.signature.element_size();
             if len == 0 {
                 continue;
             }
