@@ -8,9 +8,9 @@
 //!   client
 //!   manager  node
 //!   topology  proto  control        reduce  transport     none of them knows another
-//!   messages                        |       |
+//!   messages        sums            |       |
 //!   keys ---------------------------|-------+
-//!   wire ---------------------------+             waiting, device (nothing below them, no frames)
+//!   wire -----------+---------------+             waiting, device (nothing below them, no frames)
 //! ```
 
 use std::collections::BTreeSet;
@@ -26,6 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("trib-keys", &["trib-wire"]),
     ("trib-messages", &["trib-wire", "trib-keys"]),
     ("trib-reduce", &["trib-wire"]),
+    ("trib-sums", &["trib-wire"]),
     ("trib-topology", &["trib-wire", "trib-messages"]),
     ("trib-proto", &["trib-wire", "trib-messages"]),
     ("trib-transport", &["trib-waiting", "trib-wire", "trib-keys"]),
@@ -53,6 +54,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "trib-keys",
             "trib-messages",
             "trib-reduce",
+            "trib-sums",
             "trib-proto",
             "trib-transport",
             "trib-control",
