@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 #define TRIB_API_MAJOR 0
-#define TRIB_API_MINOR 3
+#define TRIB_API_MINOR 4
 
 /* Results. 0 is success, and every error is below 0. Codes are never reused. */
 enum trib_status {
@@ -174,6 +174,23 @@ int trib_group_free(trib_group *group);
  * callback may call it, even while a blocking operation of this very group runs the callback; the
  * operation then returns the error. The call is local. */
 int trib_group_leave(trib_group *group);
+
+/* How a group takes sums of floating-point numbers: in the order of the tree, or so that the bits
+ * of the result depend on no order, whatever tree, hosts and failures there are. FIXED rounds each
+ * element once before it is added, relative to the largest of the 256 around it; EXACT gives the
+ * sum of the numbers, rounded once, however the vector is cut into calls. Both are for allreduce,
+ * reduce and reduce_scatter; products of floating-point numbers are refused then, and all else is
+ * as always. docs/exact-sums.md has definitions, bounds and costs. */
+enum trib_sums {
+    TRIB_SUMS_PLAIN = 0,
+    TRIB_SUMS_FIXED = 1,
+    TRIB_SUMS_EXACT = 2
+};
+
+/* Says how the group takes sums that are posted from now on. All members have to say the same
+ * between the same operations; those that do not get TRIB_ERR_MISMATCH. The call is local. Without
+ * it the environment TRIB_SUMS decides (plain, fixed or exact), else sums are plain. */
+int trib_group_set_sums(trib_group *group, enum trib_sums sums);
 
 uint32_t trib_group_rank(const trib_group *group);
 uint32_t trib_group_size(const trib_group *group);

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use trib_client::{Error, Group, RankList};
+use trib_client::{Error, Group, RankList, SumKind};
 
 use crate::boundary::{given, guard, put, value_or, writable};
 use crate::context::TribContext;
@@ -112,6 +112,26 @@ pub unsafe extern "C" fn trib_group_free(group: *mut TribGroup) -> c_int {
 pub unsafe extern "C" fn trib_group_leave(group: *const TribGroup) -> c_int {
     // SAFETY: the caller's contract.
     guard(|| unsafe { given(group, "group") }?.group.leave())
+}
+
+/// Says how the group takes sums of floating-point numbers.
+///
+/// # Safety
+/// `group` is a live group.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trib_group_set_sums(group: *const TribGroup, sums: c_int) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's contract.
+        let group = unsafe { given(group, "group") }?;
+        let kind = match sums {
+            0 => None,
+            1 => Some(SumKind::Fixed),
+            2 => Some(SumKind::Exact),
+            other => return Err(Error::Invalid(format!("{other} is no way to take sums (enum trib_sums)"))),
+        };
+        group.group.set_sums(kind);
+        Ok(())
+    })
 }
 
 /// This process's rank in the group; `UINT32_MAX` for NULL.

@@ -2,6 +2,7 @@
 
 use trib_messages::prediction::{Prediction, ShapePrediction};
 use trib_proto::Limits;
+use trib_sums::Kind;
 use trib_wire::{GroupName, Rank, RankList};
 
 use crate::counters::Counters;
@@ -18,6 +19,8 @@ pub struct Context {
     rank: u32,
     size: u32,
     prediction: Option<Prediction>,
+    /// How groups take sums unless they say it themselves.
+    sums: Option<Kind>,
 }
 
 impl Context {
@@ -26,7 +29,8 @@ impl Context {
     pub fn join(params: Params) -> Result<Context, Error> {
         let (rank, size) = (params.rank, params.size);
         let Joined { ties, prediction } = join::join(params)?;
-        Ok(Context { ties, rank, size, prediction })
+        let sums = Params::sums()?;
+        Ok(Context { ties, rank, size, prediction, sums })
     }
 
     /// This process's rank in the job.
@@ -71,7 +75,9 @@ impl Context {
         let Some(rank) = members.position(Rank(self.rank)) else {
             return Err(Error::Invalid(format!("rank {} is not in the member list {members}", self.rank)));
         };
-        Group::start_named(&self.ties.shared, rank, members, tag, GroupName::new(name))
+        let (group, request) = Group::start_named(&self.ties.shared, rank, members, tag, GroupName::new(name))?;
+        group.set_sums(self.sums);
+        Ok((group, request))
     }
 
     /// Fails in a process other than the one that joined: a forked child must not use the context.

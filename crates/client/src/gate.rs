@@ -9,29 +9,29 @@ use trib_waiting::{Meter, Visits};
 use crate::engine::{Shared, VISITS};
 
 /// A value that is not there yet, or is there for good.
-pub(super) struct Gate<T> {
+pub(crate) struct Gate<T> {
     value: Mutex<Option<T>>,
     opened: Condvar,
 }
 
 impl<T: Clone> Gate<T> {
-    pub(super) fn new() -> Gate<T> {
+    pub(crate) fn new() -> Gate<T> {
         Gate { value: Mutex::new(None), opened: Condvar::new() }
     }
 
     /// Gives the value. The first one counts.
-    pub(super) fn open(&self, value: T) {
+    pub(crate) fn open(&self, value: T) {
         self.lock().get_or_insert(value);
         self.opened.notify_all();
     }
 
-    pub(super) fn value(&self) -> Option<T> {
+    pub(crate) fn value(&self) -> Option<T> {
         self.lock().clone()
     }
 
     /// Waits for the value, at most `timeout`, and calls the caller's progress function meanwhile
     /// as every wait does.
-    pub(super) fn wait(&self, shared: &Shared, timeout: Option<Duration>) -> Option<T> {
+    pub(crate) fn wait(&self, shared: &Shared, timeout: Option<Duration>) -> Option<T> {
         let began = Instant::now();
         let mut visits = Visits::begin(VISITS, Meter::default(), Reading::now());
         loop {

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use trib_device::UserStream;
 use trib_proto::window;
+use trib_sums::Kind;
 use trib_wire::{DataType, GroupName, RankList, ReduceOp, Signature};
 
 use crate::device::Pipeline;
@@ -14,6 +15,7 @@ use crate::memory::{Input, Memory};
 use crate::operation;
 use crate::posting::{self, Posting};
 use crate::request::Request;
+use crate::sums::{self, Sum};
 
 /// A group of which this process is a member. Dropping it leaves the group, and operations still
 /// outstanding fail.
@@ -23,7 +25,7 @@ use crate::request::Request;
 pub struct Group {
     shared: Arc<Shared>,
     state: Arc<GroupState>,
-    /// What does operations over memory of a GPU, once there was one.
+    /// What does operations over memory of a GPU, and sums beside the caller, once there was one.
     pipeline: OnceLock<Result<Pipeline, Error>>,
 }
 
@@ -65,6 +67,18 @@ impl Group {
         self.state.size
     }
 
+    /// How the group takes sums of floating-point numbers from now on: in the order of the tree, or
+    /// so that their bits do not depend on any order. All members have to choose the same between
+    /// the same operations; ranks that do not are told.
+    pub fn set_sums(&self, kind: Option<Kind>) {
+        self.state.set_sums(kind);
+    }
+
+    /// How it takes them.
+    pub fn sums(&self) -> Option<Kind> {
+        self.state.sums()
+    }
+
     /// The error that broke the group, if one did. A broken group never recovers.
     pub fn error(&self) -> Option<Error> {
         self.state.error().cloned()
@@ -91,6 +105,10 @@ impl Group {
     /// done: nothing else writes to the input, and nothing else touches the output. They overlap
     /// only as `Input::InPlace` says.
     pub unsafe fn start(&self, signature: Signature, input: Input, output: *mut u8) -> Result<Request, Error> {
+        if let Some(sum) = self.as_sum(&signature, input, output)? {
+            self.shared.fork.check()?;
+            return Ok(Request::taking(self.shared.clone(), self.pipeline()?.take(sum)));
+        }
         // SAFETY: the caller's contract.
         let posting = unsafe { self.lay_out(&signature, input, output) }?;
         if let Some(pipeline) = self.behind() {
@@ -122,10 +140,8 @@ impl Group {
             return unsafe { self.start(signature, input, output) };
         }
         self.shared.fork.check()?;
-        let started = self.pipeline.get_or_init(|| Pipeline::start(&self.shared, &self.state));
-        let pipeline = started.as_ref().map_err(Error::clone)?;
         // SAFETY: the caller's contract.
-        let delivery = unsafe { pipeline.begin(signature, input, output, stream) }?;
+        let delivery = unsafe { self.pipeline()?.begin(signature, input, output, stream) }?;
         Ok(Request::on_device(self.shared.clone(), delivery))
     }
 
@@ -134,6 +150,13 @@ impl Group {
     /// # Safety
     /// The contract of [`Group::start`] holds until the call returns.
     pub unsafe fn run(&self, signature: Signature, input: Input, output: *mut u8) -> Result<(), Error> {
+        if let Some(sum) = self.as_sum(&signature, input, output)? {
+            self.shared.fork.check()?;
+            return match self.behind() {
+                Some(pipeline) => pipeline.take(sum).wait(&self.shared, None),
+                None => sum.take(&self.shared, &self.state, |completion| self.shared.wait(completion, None)),
+            };
+        }
         // SAFETY: the caller's contract.
         self.run_posting(unsafe { self.lay_out(&signature, input, output) }?)
     }
@@ -223,6 +246,19 @@ impl Group {
         let shape = (self.size(), self.rank());
         // SAFETY: the caller's contract.
         unsafe { Posting::lay_out(self.shared.lanes(), shape, signature, input, output) }
+    }
+
+    /// The operation as a sum that does not depend on order, if it is to be one.
+    fn as_sum(&self, signature: &Signature, input: Input, output: *mut u8) -> Result<Option<Sum>, Error> {
+        match self.state.sums().filter(|_| sums::concerns(signature)) {
+            None => Ok(None),
+            Some(kind) => Sum::new(kind, *signature, (self.size(), self.rank()), input, output).map(Some),
+        }
+    }
+
+    /// The threads that post for this group, which are started when they are first needed.
+    fn pipeline(&self) -> Result<&Pipeline, Error> {
+        self.pipeline.get_or_init(|| Pipeline::start(&self.shared, &self.state)).as_ref().map_err(Error::clone)
     }
 
     /// The threads that post for this group, if they have yet to post something: what comes now

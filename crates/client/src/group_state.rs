@@ -1,9 +1,10 @@
 //! What the handle of a group and the engine share.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use trib_proto::leaf::GroupId;
+use trib_sums::Kind;
 use trib_wire::directory::group_words;
 use trib_wire::{GroupName, RankList};
 
@@ -40,6 +41,9 @@ pub(crate) struct GroupState {
     error: OnceLock<Error>,
     /// Whether this process has left it.
     left: AtomicBool,
+    /// How sums of floating-point numbers are taken: 0 as they are, else one more than the position
+    /// in the list of kinds.
+    sums: AtomicU8,
 }
 
 impl GroupState {
@@ -56,12 +60,25 @@ impl GroupState {
             ready: Arc::new(Completion::of_parts(parts as u32)),
             error: OnceLock::new(),
             left: AtomicBool::new(false),
+            sums: AtomicU8::new(0),
         }
     }
 
     /// Notes that this process leaves. It returns whether it has not left before.
     pub(crate) fn leave(&self) -> bool {
         !self.left.swap(true, Ordering::Relaxed)
+    }
+
+    /// How sums of floating-point numbers are taken from now on.
+    pub(crate) fn set_sums(&self, kind: Option<Kind>) {
+        let position = kind.and_then(|kind| Kind::ALL.iter().position(|known| *known == kind));
+        self.sums.store(position.map_or(0, |position| position as u8 + 1), Ordering::Relaxed);
+    }
+
+    /// How they are taken.
+    #[inline]
+    pub(crate) fn sums(&self) -> Option<Kind> {
+        Kind::ALL.get(usize::from(self.sums.load(Ordering::Relaxed)).wrapping_sub(1)).copied()
     }
 
     /// The program's name for it.

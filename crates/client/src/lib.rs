@@ -4,14 +4,15 @@
 //! The modules are `context` (one rank of one job), `params` (how to join), `join` (joining),
 //! `agreement` (one verdict for all ranks over the caller's exchange), `group` (collectives),
 //! `operation` (their signatures), `lanes` (which tree an operation takes), `request` (an operation
-//! in flight), `device` (operations over memory of a GPU), `engine` (protocol core, sockets,
+//! in flight), `device` (operations over memory of a GPU), `sums` (sums that do not depend on
+//! order), `gate` (what one thread makes and others wait for), `engine` (protocol core, sockets,
 //! waiting, the helper thread), what these handles share with the engine: `group_state`, `posting`
 //! (an operation on its way there), `completion` (its outcome) and `memory` (where a vector lies in
 //! the caller's buffers), then `fork`, `counters`, `error`, `processors`, and `boundary` (for C
 //! interfaces over this library).
 //!
 //! ```text
-//!   context --> join --> group, request --> device --> engine
+//!   context --> join --> group, request --> device --> sums --> engine
 //!          engine --> group_state, posting --> completion, memory
 //! ```
 //!
@@ -39,6 +40,7 @@ mod device;
 mod engine;
 mod error;
 mod fork;
+mod gate;
 mod group;
 mod group_state;
 mod join;
@@ -49,6 +51,7 @@ pub mod params;
 mod posting;
 mod processors;
 mod request;
+mod sums;
 mod way;
 
 pub use context::Context;
@@ -61,5 +64,6 @@ pub use request::Request;
 pub use trib_device::UserStream;
 pub use trib_messages::prediction::{Range, ShapePrediction};
 pub use trib_proto::{Limits, Path};
+pub use trib_sums::Kind as SumKind;
 pub use trib_wire::ranks::WORLD_MAX;
 pub use trib_wire::{Collective, DataType, Rank, RankList, ReduceOp, Scalar, Signature};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use trib_messages::quota::QuotaField;
 use trib_messages::request::QuotaAsk;
+use trib_sums::Kind;
 use trib_wire::{Collective, GroupName};
 
 use crate::error::Error;
@@ -93,6 +94,7 @@ impl Params {
             return Err(objection.clone());
         }
         Params::shares_memory()?;
+        Params::sums()?;
         let (rank, size) = (self.rank, self.size);
         if size == 0 || size > trib_wire::ranks::WORLD_MAX {
             let max = trib_wire::ranks::WORLD_MAX;
@@ -102,6 +104,16 @@ impl Params {
             return Err(Error::Invalid(format!("rank {rank} does not exist in a job of {size}")));
         }
         Ok(())
+    }
+
+    /// How groups take sums unless they say it themselves.
+    pub(crate) fn sums() -> Result<Option<Kind>, Error> {
+        match setting(SUMS_ENV)?.as_deref() {
+            None | Some("plain") => Ok(None),
+            Some(name) => Kind::from_name(name)
+                .map(Some)
+                .ok_or_else(|| Error::Invalid(format!("{SUMS_ENV}={name} is none of plain, fixed and exact"))),
+        }
     }
 
     /// Whether this rank may share memory with other ranks of its host.
@@ -256,6 +268,9 @@ pub const RENDEZVOUS_ENV: &str = "TRIB_RENDEZVOUS";
 pub const HOST_ENV: &str = "TRIB_HOST";
 /// Environment variable: whether ranks of one host may share memory, `on` or `off`.
 pub const MEMORY_ENV: &str = "TRIB_SHARED_MEMORY";
+/// Environment variable: how groups take sums of floating-point numbers unless they say it
+/// themselves, `plain`, `fixed` or `exact`.
+pub const SUMS_ENV: &str = "TRIB_SUMS";
 /// The NUMA node to which this process counts as bound, or `none`.
 pub const NUMA_ENV: &str = "TRIB_NUMA";
 /// The time limit of joining in milliseconds.

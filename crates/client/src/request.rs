@@ -9,6 +9,7 @@ use crate::completion::Completion;
 use crate::device::{Behind, Delivery};
 use crate::engine::Shared;
 use crate::error::Error;
+use crate::sums::Taking;
 
 /// A posted operation, or the creation of a group. Dropping it lets the operation go on; its
 /// buffers stay the library's until it is done.
@@ -23,6 +24,8 @@ enum UnderWay {
     Posted(Arc<Completion>),
     /// It is posted when those before it are.
     Behind(Arc<Behind>),
+    /// It is a sum of several operations.
+    Sum(Arc<Taking>),
     /// It is over memory of a GPU.
     Device(Arc<Delivery>),
 }
@@ -34,6 +37,10 @@ impl Request {
 
     pub(crate) fn behind(shared: Arc<Shared>, behind: Arc<Behind>) -> Request {
         Request { shared, under_way: UnderWay::Behind(behind) }
+    }
+
+    pub(crate) fn taking(shared: Arc<Shared>, taking: Arc<Taking>) -> Request {
+        Request { shared, under_way: UnderWay::Sum(taking) }
     }
 
     pub(crate) fn on_device(shared: Arc<Shared>, delivery: Arc<Delivery>) -> Request {
@@ -53,6 +60,7 @@ impl Request {
                 Ok(completion) => completion.outcome(),
                 Err(error) => Some(Err(error)),
             },
+            UnderWay::Sum(taking) => taking.outcome(),
             UnderWay::Device(delivery) => match self.shared.fork.check() {
                 Ok(()) => delivery.outcome(),
                 Err(error) => Some(Err(error)),
@@ -69,6 +77,10 @@ impl Request {
                 let began = Instant::now();
                 let completion = behind.wait(&self.shared, timeout)?;
                 self.shared.wait(&completion, timeout.map(|span| span.saturating_sub(began.elapsed())))
+            }
+            UnderWay::Sum(taking) => {
+                self.shared.fork.check()?;
+                taking.wait(&self.shared, timeout)
             }
             UnderWay::Device(delivery) => {
                 self.shared.fork.check()?;
@@ -95,6 +107,7 @@ impl Request {
         match &self.under_way {
             UnderWay::Posted(completion) => completion.is_done(),
             UnderWay::Behind(behind) => behind.is_done(),
+            UnderWay::Sum(taking) => taking.outcome().is_some(),
             // A child after fork must not call the driver.
             UnderWay::Device(delivery) => self.shared.fork.is_home() && delivery.outcome().is_some(),
         }

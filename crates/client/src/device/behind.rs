@@ -7,10 +7,10 @@ use std::time::Duration;
 use trib_wire::Signature;
 use trib_wire::directory::Numbers;
 
-use super::gate::Gate;
 use crate::completion::Completion;
 use crate::engine::Shared;
 use crate::error::Error;
+use crate::gate::Gate;
 
 /// What the caller waits for.
 pub(crate) struct Behind {
@@ -37,8 +37,8 @@ impl Behind {
     pub(crate) fn wait(&self, shared: &Shared, timeout: Option<Duration>) -> Result<Arc<Completion>, Error> {
         self.posted.wait(shared, timeout).unwrap_or_else(|| {
             Err(Error::Timeout(format!(
-                "{} is not done after {} ms: it comes behind operations over memory of a GPU, whose stream is late; it \
-                 goes on, wait again or end the job",
+                "{} is not done after {} ms: it comes behind operations of its group that could not be posted yet, over \
+                 memory of a GPU or sums whose members are late; it goes on, wait again or end the job",
                 self.signature.told(&Numbers),
                 timeout.unwrap_or_default().as_millis()
             )))
@@ -63,6 +63,6 @@ impl From<Arc<Behind>> for ToPost {
 
 impl Drop for ToPost {
     fn drop(&mut self) {
-        self.0.posted.open(Err(Error::broken("the thread for GPU memory has ended")));
+        self.0.posted.open(Err(Error::broken("the thread that posts for the group has ended")));
     }
 }

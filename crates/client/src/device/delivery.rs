@@ -9,9 +9,9 @@ use trib_wire::Signature;
 use trib_wire::directory::Numbers;
 
 use super::from_device;
-use super::gate::Gate;
 use crate::engine::Shared;
 use crate::error::Error;
+use crate::gate::Gate;
 
 /// What the caller waits for.
 pub(crate) struct Delivery {

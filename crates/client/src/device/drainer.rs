@@ -24,8 +24,9 @@ impl Drainer {
 
     /// Runs until the feeder has ended and everything has been seen.
     pub(super) fn run(self) {
-        let _relaxed = driver().and_then(Relaxed::enter);
+        let mut relaxed = None;
         while let Ok(Passed { mut chunk, posted }) = self.passed.recv() {
+            relaxed.get_or_insert_with(|| driver().and_then(Relaxed::enter).ok());
             let outcome = posted.and_then(|completion| self.await_result(&completion, &mut chunk));
             match outcome.and_then(|()| chunk.copy_back()) {
                 Ok(()) => chunk.work.pass(),

@@ -1,5 +1,7 @@
 //! The thread that copies chunks out of a device and posts them.
 //!
+//! A sum that does not depend on order is several operations, of which the later ones follow from
+//! results of the earlier; so the thread waits for it, while copies go on.
 //! It copies as far ahead as there are buffers, and posts in the order of the calls. What it posts
 //! goes on to the drainer, and with it what failed here, so that the drainer sees every chunk.
 
@@ -21,18 +23,22 @@ use crate::error::Error;
 use crate::group_state::GroupState;
 use crate::memory::Input;
 use crate::posting::Posting;
+use crate::sums::{Sum, ToTake};
 
 /// What a caller has begun.
 pub(super) enum Item {
     Device(Arc<Work>),
     /// An operation over memory of the host, which comes behind others.
     Host(Posting, ToPost),
+    /// A sum over memory of the host.
+    Sum(ToTake),
 }
 
 /// What is to be posted next, in this order.
 enum Ahead {
     Chunk(Chunk),
     Host(Posting, ToPost),
+    Sum(ToTake),
 }
 
 pub(super) struct Feeder {
@@ -61,30 +67,33 @@ impl Feeder {
 
     /// Runs until the group is dropped and everything is posted.
     pub(super) fn run(mut self) {
-        let _relaxed = driver().and_then(Relaxed::enter);
+        // What the thread's calls of the driver need, once there is something on a device.
+        let mut relaxed = None;
         loop {
-            while self.look_ahead(false) {}
+            while self.look_ahead(false, &mut relaxed) {}
             match self.ahead.pop_front() {
                 Some(next) => self.post(next),
                 // Every buffer is in use, or nothing is to be done.
-                None if !self.look_ahead(true) => return,
+                None if !self.look_ahead(true, &mut relaxed) => return,
                 None => {}
             }
         }
     }
 
     /// Begins the next copy. It returns false if there is none, or none without waiting.
-    fn look_ahead(&mut self, waits: bool) -> bool {
+    fn look_ahead(&mut self, waits: bool, relaxed: &mut Option<Option<Relaxed>>) -> bool {
         let Some((work, number)) = self.cutting.take() else {
             let item = if waits { self.items.recv().ok() } else { self.items.try_recv().ok() };
             match item {
                 Some(Item::Device(work)) => {
+                    relaxed.get_or_insert_with(|| driver().and_then(Relaxed::enter).ok());
                     if let Err(error) = work.begin() {
                         work.fail(error);
                     }
                     self.cutting = Some((work, 0));
                 }
                 Some(Item::Host(posting, to_post)) => self.ahead.push_back(Ahead::Host(posting, to_post)),
+                Some(Item::Sum(to_take)) => self.ahead.push_back(Ahead::Sum(to_take)),
                 None => return false,
             }
             return true;
@@ -133,6 +142,10 @@ impl Feeder {
                 to_post.post(self.shared.post(&self.group, posting));
                 true
             }
+            Ahead::Sum(to_take) => {
+                to_take.take(|sum| self.take(sum));
+                true
+            }
             Ahead::Chunk(mut chunk) => {
                 let is_last = chunk.is_last;
                 let posted = self.post_chunk(&mut chunk);
@@ -149,6 +162,11 @@ impl Feeder {
         }
     }
 
+    /// Takes a sum, and returns when it is over.
+    fn take(&self, sum: &Sum) -> Result<(), Error> {
+        sum.take(&self.shared, &self.group, |completion| self.shared.wait_as_own(completion))
+    }
+
     fn post_chunk(&mut self, chunk: &mut Chunk) -> Result<Arc<Completion>, Error> {
         let Some(buffer) = &mut chunk.buffer else { return Err(Error::broken("a chunk without memory")) };
         buffer.settle().map_err(from_device)?;
@@ -157,6 +175,12 @@ impl Feeder {
         }
         let (input, output) = (buffer.input(), buffer.result(chunk.cut.given()));
         let shape = (self.group.size, self.group.rank);
+        if let Some(kind) = chunk.work.sums {
+            let sum = Sum::new(kind, chunk.cut.signature, shape, Input::At(input), output)?;
+            let over = Completion::of_cut(1, chunk.cut.signature);
+            over.finish(self.take(&sum));
+            return Ok(Arc::new(over));
+        }
         // SAFETY: the buffer has room for both, and the drainer keeps it until the chunk is over.
         let posting =
             unsafe { Posting::lay_out(self.shared.lanes(), shape, &chunk.cut.signature, Input::At(input), output) }?;

@@ -19,7 +19,9 @@
 //! The modules are `plan` (chunks, and the rows of memory that each has), `buffer` (pinned memory
 //! for a chunk), `streams` (our streams of a context), `work` (a collective under way), `chunk` (a
 //! part of it), `feeder` and `drainer` (the two threads), `behind` (operations over memory of the
-//! host that come behind it), `delivery` (what the caller holds), and `gate` (how it waits).
+//! host that come behind it) and `delivery` (what the caller holds). The feeder also takes the
+//! group's sums that nobody waits for in the call (`crate::sums`): they are operations one after
+//! another, too, and what is called later comes behind them.
 //!
 //! Invariants: chunks and what comes behind them are posted in the order of the calls, whatever a
 //! stream does; a buffer is freed or used again only when it is known that no copy from or to it is
@@ -32,7 +34,6 @@ mod chunk;
 mod delivery;
 mod drainer;
 mod feeder;
-mod gate;
 mod plan;
 mod streams;
 mod work;
@@ -52,6 +53,7 @@ use crate::error::Error;
 use crate::group_state::GroupState;
 use crate::memory::Input;
 use crate::posting::{Posting, lacks_buffer};
+use crate::sums::{self, Sum, Taking};
 pub(crate) use behind::Behind;
 use buffer::ChunkBuffers;
 pub(crate) use delivery::Delivery;
@@ -117,6 +119,13 @@ impl Pipeline {
         behind
     }
 
+    /// Takes a sum when what came before it is posted.
+    pub(crate) fn take(&self, sum: Sum) -> Arc<Taking> {
+        let taking = Arc::new(Taking::new(sum));
+        self.send(Item::Sum(taking.clone().into()));
+        taking
+    }
+
     /// Begins an operation over memory of a GPU, which has been checked and is not empty.
     ///
     /// # Safety
@@ -132,6 +141,10 @@ impl Pipeline {
             return Err(error.clone());
         }
         let (size, rank) = (self.group.size, self.group.rank);
+        let sums = self.group.sums().filter(|_| sums::concerns(&signature));
+        if let Some(kind) = sums {
+            sums::check(kind, &signature, size)?;
+        }
         let ends = Ends::new(&signature, rank, input, output);
         let (given, gotten) = window::shares(&signature, size, rank);
         let needs_input = !given.is_empty();
@@ -153,7 +166,7 @@ impl Pipeline {
         let work = Work::new(
             (self.shared.clone(), self.group.clone()),
             delivery.clone(),
-            (self.plan, signature),
+            (self.plan, signature, sums),
             ends,
             entry,
             streams,

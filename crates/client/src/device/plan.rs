@@ -103,7 +103,13 @@ impl Plan {
         // The one side has every block, and the other one of them; without blocks both have the
         // vector.
         let each = signature.dtype.size() * (blocks + 1);
-        signature.count.div_ceil(CHUNKS).clamp((self.shortest / each) as u64, (self.buffer / each) as u64)
+        let elements =
+            signature.count.div_ceil(CHUNKS).clamp((self.shortest / each) as u64, (self.buffer / each) as u64);
+        // Sums in blocks have the same blocks wherever a vector is cut.
+        elements
+            .checked_next_multiple_of(BLOCK)
+            .filter(|whole| *whole * each as u64 <= self.buffer as u64)
+            .unwrap_or(elements)
     }
 }
 
@@ -129,6 +135,7 @@ fn blocks(signature: &Signature, size: u32) -> usize {
     }
 }
 
+const BLOCK: u64 = trib_sums::BLOCK as u64;
 /// Shorter chunks would cost more in messages than they gain.
 const CHUNK_MIN: usize = 64 << 10;
 /// Longer ones would only take memory.

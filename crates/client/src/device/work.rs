@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use trib_device::Event;
+use trib_sums::Kind;
 use trib_wire::{Collective, Signature};
 
 use super::delivery::{Delivery, Issued};
@@ -23,6 +24,8 @@ pub(super) struct Work {
     delivery: Arc<Delivery>,
     plan: Plan,
     signature: Signature,
+    /// The kind of sum that each chunk is, if it is one.
+    pub(super) sums: Option<Kind>,
     pub(super) ends: Ends,
     entry: Event,
     pub(super) streams: Arc<Streams>,
@@ -65,13 +68,13 @@ impl Work {
     pub(super) fn new(
         (shared, group): (Arc<Shared>, Arc<GroupState>),
         delivery: Arc<Delivery>,
-        (plan, signature): (Plan, Signature),
+        (plan, signature, sums): (Plan, Signature, Option<Kind>),
         ends: Ends,
         entry: Event,
         streams: Arc<Streams>,
     ) -> Work {
         let left = AtomicU64::new(plan.chunks(&signature));
-        Work { shared, group, delivery, plan, signature, ends, entry, streams, left, failure: OnceLock::new() }
+        Work { shared, group, delivery, plan, signature, sums, ends, entry, streams, left, failure: OnceLock::new() }
     }
 
     /// How many chunks it has.
