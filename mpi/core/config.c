@@ -125,6 +125,25 @@ static uint32_t read_mode(void)
     return MODE_ON;
 }
 
+bool config_orders_sums(const struct config *config)
+{
+    return config->sums != TRIB_SUMS_PLAIN;
+}
+
+static uint32_t read_sums(void)
+{
+    const char *text = runtime_setting("TRIB_SUMS");
+
+    if (text == NULL || text[0] == '\0' || strcmp(text, "plain") == 0)
+        return TRIB_SUMS_PLAIN;
+    if (strcmp(text, "fixed") == 0)
+        return TRIB_SUMS_FIXED;
+    if (strcmp(text, "exact") == 0)
+        return TRIB_SUMS_EXACT;
+    notice("TRIB_SUMS='%s' is none of plain, fixed and exact; 'exact' is used, so that no result depends on an order", text);
+    return TRIB_SUMS_EXACT;
+}
+
 bool config_is_on(void)
 {
     uint32_t mode = read_mode();
@@ -183,6 +202,15 @@ static void ask_library(uint32_t supported[CONFIG_DTYPES])
     }
 }
 
+/* The product of floating-point numbers depends on the order of its factors. */
+static void keep_products_out(uint32_t supported[CONFIG_DTYPES])
+{
+    static const enum trib_dtype FLOATS[] = {TRIB_FLOAT16, TRIB_BFLOAT16, TRIB_FLOAT32, TRIB_FLOAT64};
+
+    for (size_t i = 0; i < sizeof FLOATS / sizeof *FLOATS; i++)
+        supported[FLOATS[i]] &= ~(UINT32_C(1) << TRIB_PROD);
+}
+
 void config_read(struct config *config)
 {
     const char *manager = runtime_setting("TRIB_MANAGER");
@@ -205,6 +233,9 @@ void config_read(struct config *config)
         config->manager[0] = '\0';
     }
     ask_library(config->supported);
+    config->sums = read_sums();
+    if (config_orders_sums(config))
+        keep_products_out(config->supported);
     hcoll_read(config);
     sharp_read(config);
 }

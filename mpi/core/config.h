@@ -31,6 +31,8 @@ struct config {
     uint32_t timeout_ms; /* of joining the job, making a group, and reaching another host of a dead
                           * node */
     uint32_t profile;    /* 1: the report tells waiting for the last rank from the rest */
+    uint32_t sums;       /* enum trib_sums: how sums of floating-point numbers are taken */
+    uint32_t unused;     /* 0 */
     uint64_t program[2]; /* what tells this program from others (once.h) */
     uint64_t min_bytes;  /* shorter vectors stay with the MPI */
     uint64_t max_bytes;  /* longer vectors stay with the MPI */
@@ -60,6 +62,9 @@ bool config_is_disabled(const struct config *config, enum collective collective)
 
 /* Whether the tree is to be used wherever it can be. */
 bool config_is_forced(const struct config *config);
+
+/* Whether the tree is asked for sums whose bits depend on no order, which the MPI's do. */
+bool config_orders_sums(const struct config *config);
 
 /* Whether this process's own environment asks for the tree. This is for programs whose ranks cannot
  * agree. */

@@ -48,7 +48,8 @@ enum reason group_prospect(MPI_Comm comm)
 
     if (reason != REASON_TREE)
         return reason;
-    if (!config_is_forced(&job.config) && members_share_host(comm, job.world) && !share_memory(comm))
+    bool is_wanted = config_is_forced(&job.config) || config_orders_sums(&job.config);
+    if (!is_wanted && members_share_host(comm, job.world) && !share_memory(comm))
         return REASON_ONE_HOST;
     return REASON_TREE;
 }
@@ -67,6 +68,8 @@ struct group *group_begin(MPI_Comm comm, uint64_t tag, const char *name, int *st
         *status = trib_predict(job.context, ranks, group->size, &group->prediction);
         if (*status == TRIB_OK)
             *status = trib_group_create_named_nb(job.context, ranks, group->size, tag, name, &group->tree, &group->creation);
+        if (*status == TRIB_OK)
+            (void)trib_group_set_sums(group->tree, (enum trib_sums)job.config.sums);
     }
     free(ranks);
     if (*status == TRIB_OK)

@@ -113,6 +113,18 @@ static bool is_wrong(const struct group *group, const struct call *call, uint64_
     return is_nowhere(call->send, call->datatype);
 }
 
+/* Whether only the tree gives the result that was asked for: a sum that depends on no order. */
+static bool is_for_the_tree_alone(const struct operation *operation)
+{
+    static const enum trib_dtype FLOATS[] = {TRIB_FLOAT16, TRIB_BFLOAT16, TRIB_FLOAT32, TRIB_FLOAT64};
+    bool is_float = false;
+
+    for (size_t i = 0; i < sizeof FLOATS / sizeof *FLOATS; i++)
+        is_float = is_float || operation->type.dtype == FLOATS[i];
+    return config_orders_sums(&job.config) && is_reduction(operation->kind) && operation->type.width > 0 && is_float &&
+           operation->type.op == TRIB_SUM;
+}
+
 /* All verdicts. The communicator's comes first, and the prediction's last. */
 static enum reason judge(const struct group *group, const struct call *call, struct operation *operation)
 {
@@ -126,6 +138,8 @@ static enum reason judge(const struct group *group, const struct call *call, str
         enum reason reason = judge_elements(group, call, operation);
         if (reason != REASON_TREE)
             return reason;
+        if (is_for_the_tree_alone(operation))
+            return is_wrong(group, call, operation->bytes) ? REASON_ARGUMENT : group->standing;
         uint64_t bytes = whole(group, operation);
         if (bytes < job.config.min_bytes)
             return REASON_SMALL;

@@ -13,7 +13,7 @@ from harness import Fabric, Ranks, send
 
 RANKS = 8
 #: Numbers, and how often they are repeated: below and above a block, the vectors that go without a
-#: survey, and a chunk. Such numbers are the worst case: float64 travels as 35 times its bytes.
+#: survey, and a chunk. Such numbers are the worst case: float64 travels as 36 times its bytes.
 COUNTS = {name: [(1, 1), (3, 1), (257, 1), (600, 160 if name == "float32" else 5)] for name in TYPES}
 ORDERS = [[0, 1, 2, 3, 4, 5, 6, 7], [5, 2, 7, 0, 3, 6, 1, 4]]
 #: A job's ranks and tree, in every way that must not matter.

@@ -86,6 +86,25 @@ def all_same(how, ranks, place):
     return f"right on {ranks} ranks"
 
 
+def exact_sums(place):
+    """Weights depend neither on which ranks share a host nor on which of them has what part of a
+    batch; plain sums show that both could matter."""
+    ranks, ways = 8, ((1, 0), (2, 3), (4, 5), (8, 0))
+
+    def hashes(sums):
+        found = {}
+        for hosts, shift in ways:
+            told = place.program(ranks, "sums_worker.py", hosts, shift, env={"TRIB_SUMS": sums}).run(150)
+            found[hosts, shift] = {each["hash"] for each in told.values()}
+            need(len(found[hosts, shift]) == 1, f"weights differ between ranks: {told}")
+        return set.union(*found.values())
+
+    exact, plain = hashes("exact"), hashes("plain")
+    need(len(exact) == 1, f"exact sums, and weights that differ: {exact}")
+    need(len(plain) > 1, "plain sums have the same bits on all hosts: this shows nothing")
+    return f"weights {exact.pop()[:12]} on 1, 2, 4 and 8 hosts; plain sums give {len(plain)} others"
+
+
 def stand_in(place):
     """The environment with a stand-in for CUDA's driver whose memory the host may touch."""
     driver = place.folder / "libcuda.so.1"
@@ -233,6 +252,7 @@ STEPS = [
     *steps_of_collectives(),
     Step("huge", functools.partial(all_same, "huge", 2), "tensors beyond 2 GiB, on 2 ranks", asked=True),
     *steps_of_training(),
+    Step("sums", exact_sums, "exact sums give the same weights whatever hosts 8 ranks are on, and whatever part each has"),
     Step("faults/node", node_killed, "a node is killed while DDP trains: the same weights", fabric=with_backups),
     Step("faults/rank", rank_killed, "a rank is killed: the others raise and name it"),
     Step("faults/late", late_rank, "a rank is late: a limit passes, and the operation goes on"),

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 
+#: The ways to take sums, by `enum trib_sums`.
+SUMS = ("plain", "fixed", "exact")
 #: How long an operation is waited for before it gets a request of its own.
 SOON_MS = 10
 
@@ -134,6 +136,14 @@ class Group:
             raise InvalidError(f"{self.size} blocks of {give.nbytes} bytes do not go into {get.nbytes} bytes")
         call, stream = _way("allgather", give, get)
         return self._post(call, give.address, get.address, give.nbytes, *stream, held=(give, get), value=out)
+
+    def set_sums(self, sums: str) -> None:
+        """Says how the group takes sums of floating-point numbers from now on: `"plain"`, in the
+        order of the tree, or so that their bits depend on no order, `"fixed"` or `"exact"`
+        (docs/exact-sums.md). All members say the same between the same operations."""
+        if sums not in SUMS:
+            raise InvalidError(f"{sums!r} is no way to take sums: {', '.join(SUMS)}")
+        check(lib.trib_group_set_sums(self._live(), SUMS.index(sums)))
 
     def check(self) -> None:
         """Raises what broke the group; a broken group never recovers."""

@@ -15,6 +15,8 @@ import torch.distributed as dist
 
 #: With "off" on one rank NCCL is not used: the library does what is to be done on a host, too.
 SWITCH_ENV = "TRIB_TORCH_NCCL"
+#: How sums of floating-point numbers are taken.
+SUMS_ENV = "TRIB_SUMS"
 
 
 class Hosts(NamedTuple):
@@ -71,6 +73,8 @@ def _self(device: torch.device) -> Rank:
     host = os.environ.get("TRIB_HOST") or socket.gethostname()
     if os.environ.get(SWITCH_ENV) in ("off", "0"):
         return Rank(host, ("", ""), f"{SWITCH_ENV} is off")
+    if os.environ.get(SUMS_ENV) not in (None, "", "plain"):
+        return Rank(host, ("", ""), f"NCCL sums in an order of its own, and {SUMS_ENV} asks for sums that depend on none")
     if os.environ.get("CUDA_LAUNCH_BLOCKING") == "1":
         # A thread that begins an operation and one that ends another then wait for other ranks, each
         # with the device's context in its hands.

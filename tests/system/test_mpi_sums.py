@@ -1,0 +1,53 @@
+"""Sums of MPI programs have the same bits whatever the order of their ranks, where TRIB_SUMS asks
+for it, and are the sums of the numbers where it asks for exact ones."""
+
+import pathlib
+import tempfile
+
+import exact_sums
+import test_mpi
+from harness import Fabric
+from test_mpi import PROGRAMS, Mpi, Programs, setUpModule, tearDownModule  # noqa: F401
+
+RANKS, COUNTS = 4, (1, 6, 1000)
+
+
+class Sums(Programs):
+    def sums(self, fabric, count, order, **options):
+        """The bytes of the sums, and the report."""
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            for giver in range(RANKS):
+                numbers = exact_sums.given("float64", giver, count, wild=False)
+                (folder / f"given.{giver}").write_bytes(exact_sums.as_bytes("float64", numbers))
+            program = [PROGRAMS / "same_sums", folder, count, ",".join(map(str, order))]
+            # A library that is preloaded can hand out no requests.
+            more = ["nonblocking"] if options["through"] == "component" else []
+            _, _, report = self.good(Mpi(fabric, RANKS, *program, *more, **options))
+            return (folder / "sums").read_bytes(), report
+
+    def test_exact_sums_by_every_call(self):
+        with Fabric() as apart, Fabric(shared_host=True) as together:
+            for count in COUNTS:
+                wanted = exact_sums.as_bytes("float64", exact_sums.sums("float64", RANKS, count, wild=False))
+                for fabric, through, order in (
+                    (apart, "preload", (0, 1, 2, 3)), (apart, "component", (3, 1, 0, 2)), (together, "component", (2, 0, 3, 1)),
+                ):
+                    # Where the MPI would be faster, the tree does them all the same.
+                    env = {"TRIB_SUMS": "exact", "TRIB_MPI": "on"}
+                    found, report = self.sums(fabric, count, order, env=env, through=through)
+                    self.assertEqual(found, wanted, (through, count))
+                    taken = ["MPI_Allreduce", "MPI_Reduce", "MPI_Reduce_scatter"]
+                    for name in taken + (["MPI_Iallreduce"] if through == "component" else []):
+                        self.assertGreater(self.tree(report, name), 0, report)
+                    self.assertEqual(report["collectives"]["MPI_Allreduce"]["mpi"].get("combination", 0), RANKS, "the product")
+
+    def test_fixed_sums_in_any_order(self):
+        with Fabric() as fabric:
+            env = {"OMPI_MCA_coll_tributary_sums": "fixed"}
+            found = {self.sums(fabric, 1000, order, env=env, through="component")[0] for order in ((0, 1, 2, 3), (3, 1, 0, 2))}
+            self.assertEqual(len(found), 1)
+
+
+if __name__ == "__main__":
+    test_mpi.unittest.main()
