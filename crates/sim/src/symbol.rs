@@ -42,7 +42,10 @@ pub fn fold(signature: &Signature, parts: impl IntoIterator<Item = Expr>) -> Exp
 }
 
 fn operator(signature: &Signature) -> u64 {
-    u64::from(signature.dtype.code()) << 8 | u64::from(signature.op.code()) | 1 << 20
+    u64::from(signature.dtype.code()) << 8
+        | u64::from(signature.op.code())
+        | 1 << 20
+        | u64::from(signature.format.code()) << 24
 }
 
 /// Elements that share one expression.

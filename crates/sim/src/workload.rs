@@ -355,15 +355,22 @@ fn random_signature(rng: &mut Rng, options: &Options, size: u64) -> Signature {
     } else {
         rng.scaled(1, limits.stream_threshold.min(u64::from(limits.payload) * 16))
     };
+    let op = if computes { rng.pick(&operators(dtype)) } else { ReduceOp::BitOr };
+    // Sums of floating-point numbers may travel as integers of other sizes.
+    let format = match op {
+        ReduceOp::Sum if dtype.value().is_float() => WireFormat::ALL[bytes as usize % WireFormat::ALL.len()],
+        _ => WireFormat::Plain,
+    };
+    let element = format.folded(dtype, op).0.size() as u64;
     Signature {
         collective,
         dtype,
-        op: if computes { rng.pick(&operators(dtype)) } else { ReduceOp::BitOr },
-        format: WireFormat::Plain,
+        op,
+        format,
         root: if rooted { rng.below(size) as u32 } else { 0 },
         count: match collective {
             Collective::Barrier => 0,
-            _ => bytes.div_ceil(blocks * dtype.size() as u64),
+            _ => bytes.div_ceil(blocks * element),
         },
     }
 }
