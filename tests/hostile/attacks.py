@@ -200,15 +200,21 @@ def flood(fabric, seconds, attack):
     while it goes to a node."""
     tenant = speaker.Tenant(fabric.manager, 2)
     rank = speaker.Rank(tenant, 0)
-    with Sink() as sink, Victim(fabric, ("quiet", "sink", "attack"), seconds) as victim:
+    with Sink() as sink:
+        figures = phases(fabric, seconds, attack, sink, rank, rank)
+    rank.close()
+    tenant.close()
+    return figures
+
+
+def phases(fabric, seconds, attack, sink, target, rank):
+    with Victim(fabric, ("quiet", "sink", "attack"), seconds) as victim:
         with victim.phase("quiet"):
             time.sleep(seconds)
         with victim.phase("sink"):
             attack(sink, rank, seconds)
         with victim.phase("attack"):
-            sent = attack(rank, rank, seconds)
-    rank.close()
-    tenant.close()
+            sent = attack(target, rank, seconds)
     return {"sent": sent, **{f"{name}_us": us for name, us in victim.medians.items()},
             "times": victim.medians["attack"] / victim.medians["sink"]}
 
@@ -230,6 +236,60 @@ def datagram_flood(fabric, seconds=3):
             sent += 200
         return sent
     return flood(fabric, seconds, attack)
+
+
+def question_flood(fabric, seconds=3, groups=20_000, askers=16):
+    """A tenant whose job has many groups asks what it does, as fast as it is answered, about another tag
+    each time and from several hosts; beside another job. The sink is the manager alone: it asks no node
+    about a job that does not exist. `share` is what of a worker's time went into answers."""
+    tenant = speaker.Tenant(fabric.manager, 2, {**TINY, "groups": 65_536, "osts": 65_536, "control_memory": 256 * MIB})
+    ranks = [speaker.Rank(tenant, rank) for rank in (0, 1)]
+    create_groups(ranks, groups)
+    spent = []
+    managers = [speaker.Manager(fabric.manager, host=f"127.0.0.{2 + number}") for number in range(askers)]
+
+    def attack(job, _, seconds):
+        asked, end = [0] * askers, time.monotonic() + seconds
+
+        def ask(number):
+            while time.monotonic() < end:
+                managers[number].ask({"Explain": {"job": job, "group": number + askers * asked[number] % groups}})
+                asked[number] += 1
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(askers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        spent.append((time.monotonic(), fabric.node_counters()["leaf0"].get("questions_ns", 0) / 1e9))
+        return sum(asked)
+
+    figures = phases(fabric, seconds, attack, 0xFFFF_FFFE, tenant.job, None)
+    for one in (*managers, *ranks, tenant):
+        one.close()
+    (since, before), (until, after) = spent
+    return {**figures, "share": (after - before) / (until - since)}
+
+
+def create_groups(ranks, count):
+    """The ranks of a job create so many groups, each of all of them."""
+    body = speaker.join_body(0, [(0, len(ranks), 1)])
+    heard = [threading.Thread(target=hear_ready, args=(rank, count)) for rank in ranks]
+    for thread in heard:
+        thread.start()
+    for rank in ranks:
+        rank.stream.sendall(b"".join(
+            rank.frame(speaker.JOIN, body[:48] + struct.pack("<Q", tag) + body[56:]) for tag in range(count)))
+    for thread in heard:
+        thread.join()
+
+
+def hear_ready(rank, count):
+    while count > 0:
+        kind, _, body = rank.hear()
+        if kind == speaker.REFUSED:
+            raise PermissionError(body)
+        count -= kind == speaker.READY
 
 
 def datagram_burst(fabric, count=4000):

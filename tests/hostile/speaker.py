@@ -114,15 +114,16 @@ def exactly(stream, length):
 
 
 class Manager:
-    """The authenticated channel (11): messages of JSON, each behind its length."""
+    """The authenticated channel (11): messages of JSON, each behind its length. It comes from the address
+    `host`, if that is given."""
 
-    def __init__(self, url, credentials=None):
+    def __init__(self, url, credentials=None, host=""):
         parts = urllib.parse.urlparse(url)
         folder = pathlib.Path(credentials or urllib.parse.parse_qs(parts.query)["credentials"][0])
         trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         trust.load_verify_locations(folder / "ca.pem")
         trust.load_cert_chain(folder / "user.pem", folder / "user.key")
-        bare = socket.create_connection((parts.hostname, parts.port), timeout=30)
+        bare = socket.create_connection((parts.hostname, parts.port), timeout=30, source_address=(host, 0))
         self.socket = trust.wrap_socket(bare, server_hostname="manager.tributary")
         self.hear()
         self.say({"version": VERSION, "software": "hostile", "role": "user"})

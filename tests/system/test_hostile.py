@@ -44,6 +44,12 @@ class Nodes(Attacked):
         # Without turns it was 250 and more; what it is exactly is for a benchmark.
         self.assertLess(self.attacked(attacks.control_flood, seconds=1)["times"], 20)
 
+    def test_questions_about_a_job_of_many_groups_leave_others_the_nodes_time(self):
+        figures = self.attacked(attacks.question_flood, seconds=1, groups=4_000)
+        self.assertGreater(figures["share"], 0, "it was asked")
+        # A sixteenth, and what is asked between the two looks at the count.
+        self.assertLess(figures["share"], 0.2)
+
     def test_who_sends_more_datagrams_than_its_share_gets_a_queue_of_its_own(self):
         self.assertEqual(self.attacked(attacks.datagram_burst)["queues_apart"], 1)
 

@@ -20,6 +20,7 @@ use crate::accept::{Door, Request};
 use crate::ending::Ending;
 use crate::mailbox::Mailbox;
 use crate::manager::{Manager, Who};
+use crate::teller::Threads;
 use crate::worker::{self, Command};
 
 /// A rank that listens. Calls wait in the kernel until it serves.
@@ -80,8 +81,7 @@ fn host(mut door: Door, grants: Vec<NodeGrant>, Told { url, request }: Told) -> 
     let manager = Manager {
         url,
         who: Who::Deputy(request),
-        acceptor,
-        workers: vec![worker.clone()],
+        threads: Threads { acceptor, workers: vec![worker.clone()] },
         ending: ending.clone(),
         // Nobody waits for it: the job goes on whether there is a manager or not.
         registered: mpsc::channel().0,

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   control thread --- manager: Install, End, questions (may be away; nothing else notices)
+//!        |   `-- teller thread: answers to questions, once there are any
 //!        |
 //!   acceptor thread -- handshakes of children; calls parents; knows each node's worker
 //!        |
@@ -9,10 +10,11 @@
 //! ```
 //!
 //! Map: `node` (the process), `deputy` (a rank that may host nodes of its job), `manager` (control
-//! thread), `ending` (how that one ends), `accept` (acceptor), `worker` (loop, datagrams, links),
-//! `rescue` (threads that get no processor), `job` (one logical node: core, links, memory, folds),
-//! `mailbox` (messages between threads), `news` (what the manager is told unasked), `counters`,
-//! `error` (why a node cannot run), `report` (figures for people who watch the node).
+//! thread), `ending` (how that one ends), `teller` (answers to the manager's questions), `accept`
+//! (acceptor), `worker` (loop, datagrams, links), `rescue` (threads that get no processor), `job`
+//! (one logical node: core, links, memory, folds), `mailbox` (messages between threads), `news`
+//! (what the manager is told unasked), `counters`, `error` (why a node cannot run), `report`
+//! (figures for people who watch the node).
 //!
 //! Invariants: workers share nothing and take no lock; a logical node belongs to one worker for
 //! good; nothing is sent to an address that no handshake has proven; memory is what the grants
@@ -33,6 +35,7 @@ mod news;
 mod node;
 mod report;
 mod rescue;
+mod teller;
 mod worker;
 
 pub use counters::Counters;

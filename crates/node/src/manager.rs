@@ -1,7 +1,6 @@
 //! The conversation with the manager. Nothing of a running job waits for it: if the manager is gone
 //! or stopped, only this thread notices, and it calls again until the manager is back.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -10,30 +9,25 @@ use std::time::{Duration, Instant};
 
 use trib_control::clock::date;
 use trib_control::{Certificate, Channel, Error as ControlError, ManagerUrl, node_folder};
-use trib_messages::explanation::{NodePart, TrafficPart};
 use trib_messages::hello::Role;
 use trib_messages::job::NodeGrant;
-use trib_messages::jobs::JobActivity;
 use trib_messages::node::{ManagerMessage, NodeMessage};
-use trib_messages::recovery::{EpochPart, Replayed};
-use trib_messages::request::{Request as Asked, ServeRequest};
+use trib_messages::request::{Request as UserRequest, ServeRequest};
 use trib_waiting::Pause;
 use trib_wire::JobId;
 
 use crate::Error;
 use crate::accept::Request;
-use crate::counters::{self, Counters};
 use crate::ending::Ending;
-use crate::mailbox::Mailbox;
 use crate::news::News;
-use crate::worker::{Command, WorkerHandle, guard};
+use crate::teller::{Asked, Teller, Threads};
+use crate::worker::guard;
 
 /// What the control thread needs.
 pub(crate) struct Manager {
     pub url: ManagerUrl,
     pub who: Who,
-    pub acceptor: Mailbox<Request>,
-    pub workers: Vec<WorkerHandle>,
+    pub threads: Threads,
     pub ending: Arc<Ending>,
     /// Gets one message: that the process is registered, or why it never will be.
     pub registered: Sender<Result<(), Error>>,
@@ -102,6 +96,7 @@ impl Manager {
             let _ = self.registered.send(Ok(()));
         }
         self.tell_hosted(&channel)?;
+        let mut teller = Teller::new(self.threads.clone(), channel.clone());
         let mut certificate = self.certificate_ends();
         let mut looked = Instant::now();
         while !self.ending.has_come() {
@@ -111,7 +106,7 @@ impl Manager {
                 self.tell_renewed(&channel, &mut certificate)?;
             }
             match channel.recv(Some(GLANCE)) {
-                Ok(message) => self.on_message(&channel, message)?,
+                Ok(message) => self.on_message(&channel, &mut teller, message)?,
                 Err(ControlError::Timeout { .. }) => {}
                 Err(ControlError::Closed { .. }) if self.ending.has_come() => {}
                 Err(ControlError::Closed { .. }) => {
@@ -163,36 +158,37 @@ impl Manager {
                     name: name.clone(),
                     stream: addresses[0],
                     further: addresses[1..].to_vec(),
-                    datagram_buffer_bytes: self.workers.iter().map(|w| w.datagram_buffer as u64).min().unwrap_or(0),
-                    workers: self.workers.len() as u32,
+                    datagram_buffer_bytes: self
+                        .threads
+                        .workers
+                        .iter()
+                        .map(|w| w.datagram_buffer as u64)
+                        .min()
+                        .unwrap_or(0),
+                    workers: self.threads.workers.len() as u32,
                     jobs: self.hosted(),
                 })?;
                 Ok(channel)
             }
             Who::Deputy(request) => {
                 let channel = Channel::connect(&self.url, Role::User, DEPUTY_CALL)?;
-                channel.send(&Asked::Serve(request.clone()))?;
+                channel.send(&UserRequest::Serve(request.clone()))?;
                 Ok(channel)
             }
         }
     }
 
-    fn on_message(&self, channel: &Channel, message: ManagerMessage) -> Result<(), ControlError> {
+    fn on_message(&self, channel: &Channel, teller: &mut Teller, message: ManagerMessage) -> Result<(), ControlError> {
         match message {
             ManagerMessage::Install(grant) => channel.send(&self.install(*grant)),
             ManagerMessage::End { job } => {
-                self.acceptor.post(Request::End(job));
+                self.threads.acceptor.post(Request::End(job));
                 Ok(())
             }
             ManagerMessage::Ping => channel.send(&NodeMessage::Alive),
-            ManagerMessage::QueryCounters => channel.send(&NodeMessage::Counters(self.count())),
-            ManagerMessage::QueryActivity => channel.send(&NodeMessage::Activity(self.activity())),
-            ManagerMessage::Explain { job, group } => {
-                // A core that ends between the two questions is in neither answer, and not in both.
-                let epochs = self.epochs(job);
-                let (parts, traffic) = self.explain(job, group);
-                channel.send(&NodeMessage::Explained { job, group, parts, traffic, epochs })
-            }
+            ManagerMessage::QueryCounters => teller.ask(Asked::Counters),
+            ManagerMessage::QueryActivity => teller.ask(Asked::Activity),
+            ManagerMessage::Explain { job, group } => teller.ask(Asked::Job(job, group)),
             ManagerMessage::Refused(refusal) => Err(ControlError::Refused(refusal)),
             ManagerMessage::Registered => Ok(()),
         }
@@ -211,7 +207,7 @@ impl Manager {
 
     fn hosted(&self) -> Vec<JobId> {
         let (reply, answer) = mpsc::channel();
-        self.acceptor.post(Request::Hosted(reply));
+        self.threads.acceptor.post(Request::Hosted(reply));
         // The acceptor always answers. It ends only with the process.
         answer.recv().unwrap_or_default()
     }
@@ -219,63 +215,12 @@ impl Manager {
     fn install(&self, grant: NodeGrant) -> NodeMessage {
         let (job, node) = (grant.job, grant.node);
         let (reply, answer) = mpsc::channel();
-        self.acceptor.post(Request::Install(Box::new(grant), reply));
+        self.threads.acceptor.post(Request::Install(Box::new(grant), reply));
         match answer.recv() {
             Ok(Err(refusal)) => NodeMessage::Rejected { job, node, refusal },
             // The acceptor always answers. It ends only with the process.
             Ok(Ok(())) | Err(_) => NodeMessage::Installed { job, node },
         }
-    }
-
-    /// The job's logical nodes here, without those of workers that do not answer in time.
-    fn explain(&self, job: JobId, group: Option<u64>) -> (Vec<NodePart>, Vec<TrafficPart>) {
-        let (reply, answers) = mpsc::channel();
-        for worker in &self.workers {
-            worker.mailbox.post(Command::Explain(job, group, reply.clone()));
-        }
-        drop(reply);
-        gather(answers, COUNT).flatten().unzip()
-    }
-
-    /// The last epochs that the trees of the job have come to.
-    fn epochs(&self, job: JobId) -> Vec<EpochPart> {
-        let (reply, answer) = mpsc::channel();
-        self.acceptor.post(Request::Epochs(job, reply));
-        answer.recv_timeout(COUNT).unwrap_or_default()
-    }
-
-    /// What the jobs do here, with each job once.
-    fn activity(&self) -> Vec<JobActivity> {
-        let before = self.replayed_before();
-        let (reply, answers) = mpsc::channel();
-        for worker in &self.workers {
-            worker.mailbox.post(Command::Activity(reply.clone()));
-        }
-        drop(reply);
-        let mut jobs: BTreeMap<JobId, JobActivity> = BTreeMap::new();
-        for told in gather(answers, COUNT).flatten() {
-            match jobs.get_mut(&told.job) {
-                Some(known) => known.join(told),
-                None => drop(jobs.insert(told.job, told)),
-            }
-        }
-        for (job, replayed) in before {
-            if let Some(told) = jobs.get_mut(&job) {
-                told.replayed += replayed;
-            }
-        }
-        jobs.into_values().collect()
-    }
-
-    /// What cores that have ended have replayed.
-    fn replayed_before(&self) -> BTreeMap<JobId, Replayed> {
-        let (reply, answer) = mpsc::channel();
-        self.acceptor.post(Request::ReplayedBefore(reply));
-        answer.recv_timeout(COUNT).unwrap_or_default()
-    }
-
-    fn count(&self) -> Counters {
-        collect(&self.acceptor, &self.workers)
     }
 
     fn sleep(&self, pause: Duration) {
@@ -284,37 +229,6 @@ impl Manager {
             thread::park_timeout(until.saturating_duration_since(Instant::now()));
         }
     }
-}
-
-/// The counters of all threads, without those of threads that do not answer in time.
-pub(crate) fn collect(acceptor: &Mailbox<Request>, workers: &[WorkerHandle]) -> Counters {
-    let mut sum = Counters::new();
-    counters::add(&mut sum, "workers", workers.len() as u64);
-    for (name, count) in answers(acceptor, workers, COUNT).flatten() {
-        counters::add(&mut sum, &name, count);
-    }
-    sum
-}
-
-/// The counters of each thread in the order in which they come, as long as `patience` lasts.
-pub(crate) fn answers(
-    acceptor: &Mailbox<Request>,
-    workers: &[WorkerHandle],
-    patience: Duration,
-) -> impl Iterator<Item = Counters> + use<> {
-    let (reply, answers) = mpsc::channel();
-    acceptor.post(Request::Count(reply.clone()));
-    for worker in workers {
-        worker.mailbox.post(Command::Count(reply.clone()));
-    }
-    drop(reply);
-    gather(answers, patience)
-}
-
-/// The answers of threads in the order in which they come, as long as `patience` lasts.
-fn gather<T>(answers: Receiver<T>, patience: Duration) -> impl Iterator<Item = T> {
-    let deadline = Instant::now() + patience;
-    std::iter::from_fn(move || answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok())
 }
 
 /// Whether trying again will not help.
@@ -337,8 +251,6 @@ const DEPUTY_CALL: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_secs(10);
 /// How often the thread looks for news.
 const GLANCE: Duration = Duration::from_millis(100);
-/// How long a worker may take to count. The manager waits one second for all of them.
-const COUNT: Duration = Duration::from_millis(500);
 /// Between two tries to reach the manager. A manager that starts again has all its nodes within
 /// seconds, and one that is away for hours costs nothing to speak of.
 const PAUSE: Pause = Pause::doubling(Duration::from_millis(100), Duration::from_secs(2));

@@ -16,9 +16,10 @@ use crate::accept::{Door, Request};
 use crate::counters::Counters;
 use crate::ending::Ending;
 use crate::mailbox::Mailbox;
-use crate::manager::{Manager, Who, answers, collect};
+use crate::manager::{Manager, Who};
 use crate::report::Observer;
 use crate::rescue;
+use crate::teller::{Threads, collect};
 use crate::worker::{self, Command, WorkerHandle};
 
 /// How to run a node.
@@ -87,8 +88,7 @@ impl Node {
         let manager = Manager {
             url: options.manager,
             who: Who::Node { name: options.name, addresses },
-            acceptor,
-            workers: node.workers.clone(),
+            threads: Threads { acceptor, workers: node.workers.clone() },
             ending: node.ending.clone(),
             registered,
             news: told,
@@ -131,12 +131,16 @@ impl Node {
     /// Whether every thread that serves jobs has answered within `patience`.
     pub fn is_well(&self, patience: Duration) -> bool {
         let threads = self.workers.len() + 1;
-        !self.is_broken() && answers(&self.acceptor, &self.workers, patience).take(threads).count() == threads
+        !self.is_broken() && self.asked().counters(patience).take(threads).count() == threads
     }
 
     /// What the node has counted so far.
     pub fn counters(&self) -> Counters {
-        collect(&self.acceptor, &self.workers)
+        collect(&self.asked())
+    }
+
+    fn asked(&self) -> Threads {
+        Threads { acceptor: self.acceptor.clone(), workers: self.workers.clone() }
     }
 
     /// A handle with which other threads look at the node.

@@ -11,7 +11,7 @@ use crate::accept::Request;
 use crate::counters::{self, Counters};
 use crate::job::{Job, Latencies, PARENT};
 use crate::mailbox::Mailbox;
-use crate::worker::{Command, WorkerHandle};
+use crate::worker::{Command, Question, WorkerHandle};
 
 /// The figures of the whole process, or of one of its workers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -91,7 +91,7 @@ impl Observer {
         let (tell, told) = mpsc::channel();
         self.acceptor.post(Request::Count(reply));
         for worker in &self.workers {
-            worker.mailbox.post(Command::Report(tell.clone()));
+            worker.mailbox.post(Command::Ask(Question::Report(tell.clone())));
         }
         let mut report = NodeReport::default();
         counters::add(&mut report.counters, "workers", self.workers.len() as u64);

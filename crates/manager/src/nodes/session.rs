@@ -230,8 +230,10 @@ impl Session {
         let (sender, receiver) = mpsc::channel();
         let first = {
             let mut expected = lock(&self.expected);
-            let asked: usize = expected.explanations.values().map(Vec::len).sum();
-            if expected.lost_ms.is_some() || asked >= QUERIES {
+            let all = expected.explanations.values().map(Vec::len).sum::<usize>();
+            let of_job = expected.explanations.range((job, None)..=(job, Some(u64::MAX)));
+            let asked = of_job.map(|(_, waiting)| waiting.len()).sum::<usize>();
+            if expected.lost_ms.is_some() || asked >= QUERIES || all >= QUERIES_ALL {
                 return None;
             }
             let waiting = expected.explanations.entry((job, group)).or_default();
@@ -307,5 +309,8 @@ impl Session {
 
 /// The number of messages that a node may leave unread.
 const OUTBOX: usize = 4096;
-/// The number of requests that may wait for an answer of one node.
+/// The number of requests that may wait for an answer of one node, to a question about all jobs and
+/// about each.
 const QUERIES: usize = 64;
+/// The number of those about single jobs.
+const QUERIES_ALL: usize = 64 * QUERIES;

@@ -2,16 +2,13 @@
 
 use std::sync::mpsc::Sender;
 
-use trib_messages::explanation::{NodePart, TrafficPart};
 use trib_messages::job::NodeGrant;
-use trib_messages::jobs::JobActivity;
 use trib_transport::tcp::HandshakeError;
 use trib_transport::ucx::UcxWorker;
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
 
-use crate::counters::Counters;
+use super::questions::Question;
 use crate::job::{Buffers, LinkNumber, Opened};
-use crate::report::NodeReport;
 
 /// A logical node's name in this process.
 pub(crate) type Key = (JobId, NodeId);
@@ -33,15 +30,8 @@ pub(crate) enum Command {
     Leave { key: Key, placement: Placement },
     /// The manager ended a job.
     End(JobId),
-    /// Answer with the counters.
-    Count(Sender<Counters>),
-    /// Answer with the counters and the figures of every logical node.
-    Report(Sender<NodeReport>),
-    /// Answer with what the jobs do here.
-    Activity(Sender<Vec<JobActivity>>),
-    /// Answer with the details of the logical nodes of one job, with all their groups or those of
-    /// one tag.
-    Explain(JobId, Option<u64>, Sender<Vec<(NodePart, TrafficPart)>>),
+    /// Answer this when its turn has come.
+    Ask(Question),
     /// The process is about to leave: logical nodes below which no rank is left end at once. Drop
     /// the sender when there is no other one here.
     SeeOut(Sender<()>),

@@ -6,10 +6,10 @@
 //!
 //! ```text
 //!   looks ---- near links --> records, streams over memory
-//!   poll --+-- mailbox ----> install, link up, end, count
+//!   poll --+-- mailbox ----> install, link up, end, questions
 //!          +-- datagrams --> demux by (job, node) --> check source and tag --> core
 //!          +-- stream -----> reader --> sink --> core --> output: queues, sends, folds
-//!          +-- timer ------> heartbeats, lifetimes
+//!          +-- timer ------> heartbeats, lifetimes, questions that are due
 //!   after each of these: settle = write what is queued, close what is doomed; where several jobs
 //!   are here, each writes its share and then waits for the next round
 //! ```
@@ -22,6 +22,7 @@ mod isolation;
 mod links;
 mod moving;
 mod near;
+mod questions;
 mod shares;
 mod unfinished;
 
@@ -32,6 +33,8 @@ pub(crate) use isolation::guard;
 #[cfg(test)]
 pub(crate) use isolation::trap;
 use near::Near;
+use questions::Line;
+pub(crate) use questions::Question;
 use shares::Shares;
 use unfinished::Unfinished;
 
@@ -104,6 +107,8 @@ struct Worker {
     asides_wait: bool,
     /// What each job may write.
     shares: Shares,
+    /// What other threads want to know.
+    questions: Line<Question>,
     /// The earliest deadline of any core.
     next_timer: Nanos,
     next_housekeeping: Nanos,
@@ -143,6 +148,7 @@ pub(crate) fn start(
         unfinished: Unfinished::default(),
         asides_wait: false,
         shares: Shares::default(),
+        questions: Line::default(),
         next_timer: Nanos::NEVER,
         next_housekeeping: Nanos(0),
         tell,
@@ -259,6 +265,7 @@ impl Worker {
             if has_mail {
                 self.on_mail();
             }
+            self.on_questions();
             if !self.leaving.is_empty() {
                 self.see_out();
             }
@@ -278,7 +285,7 @@ impl Worker {
     }
 
     fn next_deadline(&self) -> Nanos {
-        self.next_timer.min(self.next_housekeeping)
+        self.next_timer.min(self.next_housekeeping).min(self.questions.next_deadline())
     }
 
     fn on_mail(&mut self) {
@@ -297,11 +304,7 @@ impl Worker {
                 Command::ParentFailed { key, epoch, error } => self.on_parent_failed((key, epoch), error),
                 Command::Leave { key, placement } => self.leave(key, &placement),
                 Command::End(job) => self.end(job),
-                // The thread that asked may have given up.
-                Command::Count(reply) => drop(reply.send(self.count())),
-                Command::Report(reply) => drop(reply.send(self.report())),
-                Command::Activity(reply) => drop(reply.send(self.activity())),
-                Command::Explain(job, tag, reply) => drop(reply.send(self.explain(job, tag))),
+                Command::Ask(question) => self.questions.put(question),
                 Command::SeeOut(waits) => self.leaving.push(waits),
                 Command::Stop => self.stopping = true,
             }
@@ -358,6 +361,7 @@ impl Worker {
         let mut counters = Counters::new();
         self.tally.add_to(&mut counters);
         self.datagrams.add_to(&mut counters);
+        self.questions.add_to(&mut counters);
         counters::add_ucx(self.near.ucx_counters().unwrap_or_default(), &mut counters);
         counters::add(&mut counters, "cpu_ns", counters::thread_cpu_ns());
         for count in self.ask(Job::count) {

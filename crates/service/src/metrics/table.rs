@@ -187,6 +187,20 @@ pub const METRICS: &[Metric] = &[
         &[("cpu_ns", "")],
     ),
     counted(
+        "tributary_node_questions_total",
+        Type::Counter,
+        &[],
+        "Questions about what is here that the workers have answered, whoever asked",
+        &[("questions_answered", "")],
+    ),
+    counted(
+        "tributary_node_questions_seconds_total",
+        Type::Counter,
+        &[],
+        "Time that the workers took for them, a sixteenth of it all at most, seconds",
+        &[("questions_ns", "")],
+    ),
+    counted(
         "tributary_node_folds_total",
         Type::Counter,
         &["path"],
