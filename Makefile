@@ -123,6 +123,7 @@ lint: ## formatting and lints, as `make test` wants them
 	$(CARGO) clippy --release -p trib-wire -- -D warnings
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) fmt --manifest-path models/Cargo.toml --check
+	@scripts/check-dependencies
 
 # One call builds the whole workspace: with fewer packages Cargo would choose other features for the
 # crates that they share, and build these twice. Programs linked with the library look for its
