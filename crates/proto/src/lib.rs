@@ -11,8 +11,9 @@
 //! `lock` (the arbiter of stream contexts, at the root of a tree), `window` (which bytes of a
 //! vector a rank gives and gets), `liveness` (heartbeats of one stream connection), `passage`
 //! (whether datagrams get through an edge), `placing` (where nodes are, and which
-//! process is called when), `limits` (a job's quota), `time`, `transitions` (a
-//! machine's table as text, for tests).
+//! process is called when), `limits` (a job's quota), `surprise`
+//! (what is asserted, and what is answered), `time`, `transitions` (a machine's table as text, for
+//! tests).
 #![forbid(unsafe_code)]
 
 pub mod leaf;
@@ -22,6 +23,7 @@ pub mod lock;
 pub mod node;
 mod passage;
 pub mod placing;
+mod surprise;
 pub mod time;
 #[cfg(test)]
 mod transitions;

@@ -25,6 +25,7 @@ use super::rtt::{self, RoundTrip};
 use super::tidings::Tidings;
 use crate::Path;
 use crate::passage::Questions;
+use crate::surprise::cannot_happen;
 use crate::time::Nanos;
 
 pub(super) struct Datagrams {
@@ -233,7 +234,7 @@ impl Datagrams {
             self.hear(at, header.seq);
             return at.out.note(Note::Duplicate);
         }
-        let Some(index) = self.index_of(header.seq) else { return };
+        let Some(index) = self.index_of(header.seq) else { cannot_happen("a result of no operation") };
         let operation = &mut self.operations[index];
         if !operation.accepts(header) {
             return at.out.note(Note::Violation);
@@ -371,7 +372,9 @@ impl Datagrams {
     }
 
     fn send(&mut self, at: &mut At<'_, impl LeafOutput>, seq: u64) {
+        // It may have been given up.
         let Some(operation) = self.index_of(seq).and_then(|i| self.operations.get(i)) else { return };
+        assert!(self.may_send(seq), "a fragment takes the slot of one whose result is not here");
         let flags = if seq < self.fresh { FLAG_REPLAYED } else { 0 };
         let header = Header { mark: self.got.low(), flags, ..at.header(Kind::Contribution) };
         let (header, slice) = operation.describe(seq, header);

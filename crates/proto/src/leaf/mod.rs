@@ -52,11 +52,12 @@ use trib_wire::{
 };
 
 use crate::liveness::{Liveness, Need, Peer, Tick, next_tick};
+use crate::surprise::cannot_happen;
 use crate::window;
 use crate::{Nanos, Path};
 use at::At;
 use concluded::Concluded;
-use group::{Edge, Group};
+use group::{Edge, Group, Name};
 use operation::{Cut, Operation};
 use room::Room;
 use rtt::RoundTrip;
@@ -564,12 +565,13 @@ impl LeafCore {
             return out.note(Note::Violation);
         }
         let Some(id) = self.joining.remove(key) else { return out.note(Note::Violation) };
+        let name = Some((header.group, header.generation));
+        let Some(group) = self.groups.get_mut(&id) else { return self.decline(key, &name, out) };
         if self.by_index.len() <= at {
             self.by_index.resize(at + 1, None);
         }
         self.by_index[at] = Some(id);
-        let Some(group) = self.groups.get_mut(&id) else { return };
-        group.name = Some((header.group, header.generation));
+        group.name = name;
         if !group.resume(start, out) {
             out.note(Note::Violation);
             group.give_up(&self.edge, Reason::Protocol, out);
@@ -577,14 +579,30 @@ impl LeafCore {
         if group.step(Event::Ready) == Some(State::Ready) {
             out.group_ready(id);
         }
+        if group.is_gone() {
+            return self.settle(id, out);
+        }
         if group.is_freed() {
             self.leave(id, out);
+            if !self.edge.config.recovers {
+                return;
+            }
         } else if group.failed.is_none() {
             group.board.tell(&self.edge, &group.name, now, out);
         } else {
             group.report_late(&self.edge, out);
         }
         self.pump(now, id, out);
+    }
+
+    /// The node has made a group that has failed at this rank, and that the program has freed,
+    /// since it was asked for. The others hear that nothing comes from here.
+    fn decline(&self, key: &GroupKey, name: &Name, out: &mut impl LeafOutput) {
+        if let Some((fault, _)) = self.concluded.of(key) {
+            let body = Body::GroupError(fault);
+            out.transmit(Path::Stream, &self.edge.group_header(name, Kind::GroupError), Payload::Body(&body));
+        }
+        out.transmit(Path::Stream, &self.edge.group_header(name, Kind::Leave), Payload::None);
     }
 
     /// All members have freed a group.
@@ -628,6 +646,7 @@ impl LeafCore {
             }
             return;
         };
+        // It may have failed here before that, and be freed.
         let Some(group) = self.groups.get_mut(&id) else { return };
         group.fail(fault, mark, out);
         if group.is_gone() {
@@ -657,7 +676,7 @@ impl LeafCore {
     /// The program has freed the group. What others may still need is kept until they have freed
     /// it, too.
     fn leave(&mut self, id: GroupId, out: &mut impl LeafOutput) {
-        let Some(group) = self.groups.get_mut(&id) else { return };
+        let group = live(&mut self.groups, id);
         group.say_left(&self.edge, out);
         if !self.edge.config.recovers {
             return self.remove(id);
@@ -669,7 +688,7 @@ impl LeafCore {
     }
 
     fn remove(&mut self, id: GroupId) {
-        let Some(group) = self.groups.remove(&id) else { return };
+        let Some(group) = self.groups.remove(&id) else { cannot_happen("a group is removed twice") };
         self.recount(id, group.activity, Activity::None);
         self.room.forget(group.counted);
         if self.edge.config.recovers {
@@ -693,7 +712,7 @@ impl LeafCore {
             }
             return;
         };
-        let Some(group) = self.groups.get_mut(&id) else { return };
+        let group = live(&mut self.groups, id);
         if group.failed.is_some() {
             return;
         }
@@ -741,7 +760,7 @@ impl LeafCore {
 
     /// Sends what the windows allow now.
     fn pump(&mut self, now: Nanos, id: GroupId, out: &mut impl LeafOutput) {
-        let Some(group) = self.groups.get_mut(&id) else { return };
+        let group = live(&mut self.groups, id);
         self.room.count(group);
         if group.failed.is_some() || group.name.is_none() {
             return self.count(id);
@@ -794,7 +813,7 @@ impl LeafCore {
 
     /// Counts the group anew after its activity, or what it keeps, may have changed.
     fn count(&mut self, id: GroupId) {
-        let Some(group) = self.groups.get_mut(&id) else { return };
+        let group = live(&mut self.groups, id);
         let now = group.activity();
         let before = core::mem::replace(&mut group.activity, now);
         self.room.count(group);
@@ -817,5 +836,14 @@ impl LeafCore {
             Activity::Holds => self.holding += 1,
             Activity::Streams => self.streaming.add(id),
         }
+    }
+}
+
+/// A group that the caller knows to be there.
+#[track_caller]
+fn live(groups: &mut BTreeMap<GroupId, Group>, id: GroupId) -> &mut Group {
+    match groups.get_mut(&id) {
+        Some(group) => group,
+        None => cannot_happen("a group is gone while it is worked on"),
     }
 }

@@ -22,6 +22,7 @@ use super::output::{GroupId, LeafOutput, Note, OpId, Payload};
 use super::phase::{Event, Phase, transition};
 use super::tidings::Tidings;
 use crate::Path;
+use crate::surprise::cannot_happen;
 
 /// What a group does with the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -215,7 +216,9 @@ impl Streams {
         let flight = self.flight.div_ceil(sharers.max(1)).max(SHARE_MIN.min(self.flight));
         while self.phase != Phase::Stopping && self.sent < self.next.min(self.credit).min(self.got + flight) {
             let after = self.active.partition_point(|o| o.base <= self.sent);
-            let Some(operation) = after.checked_sub(1).and_then(|i| self.active.get(i)) else { return };
+            let operation = after.checked_sub(1).and_then(|i| self.active.get(i));
+            // It may have been given up; then nothing comes behind it either.
+            let Some(operation) = operation.filter(|operation| self.sent < operation.end()) else { break };
             let mut flags = FLAG_STREAM;
             if self.sent < self.fresh {
                 flags |= FLAG_REPLAYED;
@@ -226,6 +229,7 @@ impl Streams {
             at.out.transmit(Path::Stream, &header, slice.map_or(Payload::None, Payload::Data));
             self.tidings.carry(header.mark);
             self.sent += 1;
+            self.check();
             self.unsent = self.unsent.max(self.sent);
         }
         // A used-up lease is given back only when all results are here: after a stop no rank and no
@@ -235,6 +239,13 @@ impl Streams {
         }
     }
 
+    /// The windows, whose numbers are moved here alone.
+    fn check(&self) {
+        assert!(self.got <= self.sent && self.sent <= self.next && self.next <= self.posted, "segments out of turn");
+        assert!(self.sent <= self.credit, "more was sent than there is credit for");
+        assert!(self.sent - self.got <= self.flight, "more is under way than the grant allows");
+    }
+
     /// Returns whether it was the next result.
     pub(super) fn on_result(&mut self, at: &mut At<'_, impl LeafOutput>, header: &Header) -> bool {
         self.on_mark(at, header.mark);
@@ -242,7 +253,7 @@ impl Streams {
             at.out.note(Note::Violation);
             return false;
         }
-        let Some(operation) = self.active.front_mut() else { return false };
+        let Some(operation) = self.active.front_mut() else { cannot_happen("a result of no operation") };
         if let Some(slice) = operation.result_slice(header).filter(|_| header.seq >= self.had) {
             at.out.deliver(slice);
         }
@@ -382,8 +393,8 @@ impl Streams {
     }
 
     fn ask(&mut self, at: &mut At<'_, impl LeafOutput>) {
-        let Some(first) = self.waiting.front() else { return };
-        let Some(next) = transition(self.phase, Event::Ask) else { return };
+        let Some(first) = self.waiting.front() else { cannot_happen("the lock is asked for and nothing waits") };
+        let Some(next) = transition(self.phase, Event::Ask) else { cannot_happen("the lock is asked for twice") };
         let header = Header {
             seq: self.lease + 1,
             flags: FLAG_STREAM,

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use trib_wire::{GroupIndex, RankList};
 
 use crate::Nanos;
+use crate::surprise::cannot_happen;
 
 /// What the arbiter decided. Decisions are carried out in their order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,9 +70,8 @@ impl Arbiter {
     pub fn released(&mut self, group: GroupIndex, now: Nanos, decisions: &mut Vec<Decision>) {
         if let Some(holder) = self.held.remove(&group) {
             for node in holder.nodes.iter() {
-                if let Some(used) = self.used.get_mut(&node.0) {
-                    *used -= 1;
-                }
+                let Some(used) = self.used.get_mut(&node.0) else { cannot_happen("a context was never taken") };
+                *used -= 1;
             }
         }
         self.decide(now, decisions);

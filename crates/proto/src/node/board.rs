@@ -8,6 +8,7 @@ use super::at::At;
 use super::info::{Duty, GroupInfo, Member};
 use super::output::{NodeOutput, Note, Payload, Target};
 use crate::Path;
+use crate::surprise::cannot_happen;
 use crate::time::Nanos;
 
 /// The board of one group.
@@ -75,7 +76,7 @@ impl Board {
         if self.told.as_ref() == Some(&tells) {
             return;
         }
-        let Some(bare) = at.up(Kind::Late) else { return };
+        let Some(bare) = at.up(Kind::Late) else { cannot_happen("nothing is above an inner node") };
         let (header, late) = match word {
             None => (bare, Late { waited_ms: 0, ranks: RankList::EMPTY }),
             Some(Word { operation, signature, witness, since, late }) => {

@@ -215,7 +215,8 @@ impl<B> NodeCore<B> {
     ) {
         self.now = now;
         let Some(index) = self.table.named_by_child(header.group, header.generation) else { return };
-        let Some(group) = self.table.get_mut(index) else { return };
+        let group = self.table.live(index);
+        // A group that has failed has dropped them.
         let Some(streams) = group.streams.as_mut() else { return };
         let mut at = At { identity: &self.identity, info: &group.info, now, out: &mut *out };
         let outcome = streams.on_written(&mut at, child, header.seq);

@@ -88,7 +88,7 @@ impl<B> NodeCore<B> {
         frame: Frame<'_, B>,
         out: &mut impl NodeOutput<Buffer = B>,
     ) {
-        let Some(group) = self.table.get_mut(index) else { return };
+        let group = self.table.live(index);
         let (header, child) = (frame.header, group.info.members[position].child);
         if header.kind == Kind::Leave {
             return self.on_leave(index, child, out);
@@ -153,7 +153,7 @@ impl<B> NodeCore<B> {
     }
 
     fn on_frame_from_parent(&mut self, index: GroupIndex, frame: Frame<'_, B>, out: &mut impl NodeOutput<Buffer = B>) {
-        let Some(group) = self.table.get_mut(index) else { return };
+        let group = self.table.live(index);
         let header = frame.header;
         let mut at = At { identity: &self.identity, info: &group.info, now: self.now, out: &mut *out };
         let (datagrams, streams, lease) = (group.datagrams.as_mut(), group.streams.as_mut(), &group.lease);
@@ -207,7 +207,7 @@ impl<B> NodeCore<B> {
         frame: Frame<'_, B>,
         out: &mut impl NodeOutput<Buffer = B>,
     ) {
-        let Some(group) = self.table.get_mut(index) else { return };
+        let group = self.table.live(index);
         let mut at = At { identity: &self.identity, info: &group.info, now: self.now, out: &mut *out };
         if at.info.duty == Duty::Relay {
             return at.out.note(Note::Violation);
@@ -233,7 +233,7 @@ impl<B> NodeCore<B> {
         frame: Frame<'_, B>,
         out: &mut impl NodeOutput<Buffer = B>,
     ) {
-        let Some(group) = self.table.get_mut(index) else { return };
+        let group = self.table.live(index);
         let mut at = At { identity: &self.identity, info: &group.info, now: self.now, out: &mut *out };
         let header = frame.header;
         if at.info.duty == Duty::Relay || !group.lease.covers(header.seq) {
@@ -258,7 +258,7 @@ impl<B> NodeCore<B> {
         header: &Header,
         out: &mut impl NodeOutput<Buffer = B>,
     ) {
-        let Some(group) = self.table.get_mut(index) else { return };
+        let group = self.table.live(index);
         let outcome = group.announce(&self.identity, position, header).and_then(|()| {
             let at = At { identity: &self.identity, info: &group.info, now: self.now, out: &mut *out };
             group.lease.on_intent(&at, position, header)

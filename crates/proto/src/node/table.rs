@@ -6,6 +6,7 @@ use trib_wire::{Generation, GroupIndex};
 
 use super::group::Group;
 use super::info::Census;
+use crate::surprise::cannot_happen;
 
 /// The groups by index. Indices are used again, the lowest first, each time with a new generation.
 pub(super) struct Table<B> {
@@ -65,6 +66,15 @@ impl<B> Table<B> {
 
     pub(super) fn get(&self, index: GroupIndex) -> Option<&Group<B>> {
         self.groups.get(index.0 as usize)?.as_ref()
+    }
+
+    /// A group that the caller knows to be there.
+    #[track_caller]
+    pub(super) fn live(&mut self, index: GroupIndex) -> &mut Group<B> {
+        match self.get_mut(index) {
+            Some(group) => group,
+            None => cannot_happen("a group is gone while it is worked on"),
+        }
     }
 
     pub(super) fn get_mut(&mut self, index: GroupIndex) -> Option<&mut Group<B>> {

@@ -227,3 +227,22 @@ fn what_is_found_out_while_the_node_makes_the_group_is_told_when_it_has() {
     ready(&mut leaf, next(2));
     assert_eq!(told(&mut leaf), [], "once");
 }
+
+#[test]
+fn who_has_freed_a_group_that_failed_while_it_was_made_says_so_when_it_has_been() {
+    for recovery in [Recovery::Notify, Recovery::Retry] {
+        let mut leaf = leaf(0, limits(1, 0), recovery);
+        leaf.core.on_link_up(ms(0), EPOCH, &mut leaf.memory);
+        let group = create(&mut leaf.core, RankList::world(RANKS), 0, &mut leaf.memory);
+        leaf.core.report(ms(150), group, disagreement(), &mut leaf.memory);
+        leaf.core.free_group(ms(160), group, &mut leaf.memory);
+        leaf.memory.sent.clear();
+        let key = GroupKey { tag: 0, creation: 0, members: RankList::world(RANKS) };
+        let header = Header::new(Kind::Ready, JobId(7), EPOCH, NodeId(1), ChildIndex(0));
+        let body = Body::Ready(key, Marks::default());
+        leaf.core.on_frame(ms(300), Path::Stream, &header, body, &mut leaf.memory);
+        // Else the others wait for a member that never comes.
+        let told = leaf.memory.sent.iter().map(|frame| frame.header.kind).next_back();
+        assert_eq!(told, Some(Kind::Leave), "{recovery:?}");
+    }
+}

@@ -313,3 +313,39 @@ fn only_frames_of_its_epoch_keep_a_rank_from_missing_its_node() {
         assert_eq!(core.is_detached(), is_missed, "frames of epoch {}", epoch.0);
     }
 }
+
+#[test]
+fn of_what_was_given_up_nothing_is_sent_when_there_is_room_again() {
+    let (mut core, mut wire) = (core_with_room(Some(1 << 30)), Wire::default());
+    core.on_link_up(NOW, Epoch(1), &mut wire);
+    let first = stream(&mut core, &mut wire, 0);
+    let first = answer_all(&mut core, &mut wire, first);
+    let (group, post) = (GroupId(0), Post { id: core.next_op(), number: None, signature: first[0].signature });
+    core.post(NOW, group, &post, &mut wire).unwrap();
+    // In another epoch the first operation is given again, and the second one is given up.
+    let next = |header: Header| Header { epoch: Epoch(2), ..header };
+    core.on_link_down(&mut wire);
+    core.on_link_up(NOW, Epoch(2), &mut wire);
+    let key = GroupKey { tag: 0, creation: 0, members: RankList::world(2) };
+    let ready = next(from_node(0, Kind::Ready));
+    core.on_frame(NOW, Path::Stream, &ready, Body::Ready(key, Marks::default()), &mut wire);
+    wire.segments();
+    let grant = next(Header { seq: 1, ..from_node(0, Kind::Grant) });
+    core.on_frame(NOW, Path::Stream, &grant, Body::None, &mut wire);
+    core.free_group(NOW, group, &mut wire);
+    let replayed = wire.segments();
+    let replayed = answer_all(&mut core, &mut wire, replayed);
+    let numbers = |segments: &[Header]| segments.iter().map(|segment| segment.seq).collect::<Vec<_>>();
+    assert_eq!(numbers(&replayed), numbers(&first));
+}
+
+/// The node answers these segments, and those that the rank sends then. Returns all of them.
+fn answer_all(core: &mut LeafCore, wire: &mut Wire, mut segments: Vec<Header>) -> Vec<Header> {
+    let mut answered = 0;
+    while let Some(segment) = segments.get(answered).copied() {
+        answer(core, wire, &segment);
+        segments.append(&mut wire.segments());
+        answered += 1;
+    }
+    segments
+}

@@ -19,7 +19,7 @@ impl<B> NodeCore<B> {
         out: &mut impl NodeOutput<Buffer = B>,
     ) {
         let now = self.now;
-        let Some(group) = self.table.get_mut(index) else { return };
+        let group = self.table.live(index);
         let mut at = At { identity: &self.identity, info: &group.info, now, out: &mut *out };
         let (info, lease) = (at.info, &mut group.lease);
         let mut decisions = Vec::new();
@@ -63,7 +63,7 @@ impl<B> NodeCore<B> {
         let index = match decision {
             Decision::Grant(group) | Decision::Revoke(group) => group,
         };
-        let Some(group) = self.table.get_mut(index) else { return };
+        let group = self.table.live(index);
         let mut at = At { identity: &self.identity, info: &group.info, now: self.now, out };
         match decision {
             Decision::Grant(_) => {
@@ -80,7 +80,7 @@ impl<B> NodeCore<B> {
     /// The lease ends at this segment. What was sent beyond it will come again under the next
     /// lease.
     pub(in crate::node) fn end_lease(&mut self, index: GroupIndex, end: u64, out: &mut impl NodeOutput<Buffer = B>) {
-        let Some(group) = self.table.get_mut(index) else { return };
+        let group = self.table.live(index);
         let mut at = At { identity: &self.identity, info: &group.info, now: self.now, out: &mut *out };
         if !group.lease.end(&mut at, end) {
             return at.out.note(Note::Violation);
@@ -93,7 +93,7 @@ impl<B> NodeCore<B> {
 
     /// Gives the stream context back if the lease has ended and everything has drained.
     pub(in crate::node) fn try_release(&mut self, index: GroupIndex, out: &mut impl NodeOutput<Buffer = B>) {
-        let Some(group) = self.table.get_mut(index) else { return };
+        let group = self.table.live(index);
         let streams = group.streams.as_ref();
         let step = group.lease.try_release(&group.info, group.left, |end| match streams {
             Some(streams) => streams.drained(end),

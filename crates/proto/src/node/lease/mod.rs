@@ -26,6 +26,7 @@ use crate::Path;
 use crate::node::at::At;
 use crate::node::info::GroupInfo;
 use crate::node::output::{NodeOutput, Note, Payload, Target};
+use crate::surprise::cannot_happen;
 pub(super) use phase::Phase;
 use phase::{Event, transition};
 use trib_wire::header::{FLAG_IN_TURN, FLAG_STREAM};
@@ -97,7 +98,7 @@ impl Lease {
     }
 
     pub(in crate::node) fn ask_up(&self, at: &mut At<'_, impl NodeOutput>, about: &Header) {
-        let Some(up) = at.up(Kind::Intent) else { return };
+        let Some(up) = at.up(Kind::Intent) else { cannot_happen("the root of a tree asks above it") };
         let header = Header {
             seq: self.number + 1,
             flags: FLAG_STREAM,
@@ -164,10 +165,9 @@ impl Lease {
     }
 
     pub(in crate::node) fn send_stop_up(&self, at: &mut At<'_, impl NodeOutput>) {
-        if let Some(up) = at.up(Kind::StopAt) {
-            let header = Header { seq: self.stop_at, flags: FLAG_STREAM | FLAG_IN_TURN, ..up };
-            at.out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
-        }
+        let Some(up) = at.up(Kind::StopAt) else { cannot_happen("the root of a tree stops above it") };
+        let header = Header { seq: self.stop_at, flags: FLAG_STREAM | FLAG_IN_TURN, ..up };
+        at.out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
     }
 
     /// The lease ends at this segment. Returns whether it may end now at all.
@@ -206,10 +206,9 @@ impl Lease {
     }
 
     pub(in crate::node) fn send_released_up(&self, at: &mut At<'_, impl NodeOutput>) {
-        if let Some(up) = at.up(Kind::Released) {
-            let header = Header { seq: self.number, flags: FLAG_STREAM, ..up };
-            at.out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
-        }
+        let Some(up) = at.up(Kind::Released) else { cannot_happen("the root of a tree releases above it") };
+        let header = Header { seq: self.number, flags: FLAG_STREAM, ..up };
+        at.out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
     }
 
     fn tell(&self, at: &mut At<'_, impl NodeOutput>, kind: Kind, seq: u64) {

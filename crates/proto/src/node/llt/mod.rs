@@ -34,6 +34,7 @@ use crate::node::parts::{self, Hull};
 use crate::node::report::{self, Folded};
 use crate::node::results::{Outcome, spread};
 use crate::passage::{Answers, Questions};
+use crate::surprise::cannot_happen;
 use crate::time::Nanos;
 use slot::{Event, State, transition};
 
@@ -290,15 +291,21 @@ impl<B> Datagrams<B> {
     }
 
     fn open(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize, header: &Header) {
-        let record = &mut self.records[slot];
-        let Some(state) = transition(record.state, Event::First) else { return };
-        *record = Record::new(state, *header, at.now);
+        let Some(state) = transition(self.records[slot].state, Event::First) else {
+            cannot_happen("a record is opened twice")
+        };
+        let bank = header.seq.checked_sub(self.window).map(|before| self.record_at(before));
+        let is_free = |before: usize| matches!(self.records[before].state, State::Empty | State::Done);
+        assert!(bank.is_none_or(is_free), "a fragment takes the slot of one that is not done");
+        self.records[slot] = Record::new(state, *header, at.now);
     }
 
     fn complete(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize) {
         let Record { head, state, .. } = self.records[slot];
         let is_root = at.info.duty == Duty::Root;
-        let Some(next) = transition(state, if is_root { Event::LastAtRoot } else { Event::Last }) else { return };
+        let Some(next) = transition(state, if is_root { Event::LastAtRoot } else { Event::Last }) else {
+            cannot_happen("a record is complete twice")
+        };
         let first = self.part_at(head.seq, 0);
         let parts = &mut self.parts[first..first + at.info.members.len()];
         let hull = Hull::of(parts.iter().flatten());
@@ -324,7 +331,7 @@ impl<B> Datagrams<B> {
     }
 
     fn send_up(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize) {
-        let Some(header) = self.header_up(at, Kind::Contribution, slot) else { return };
+        let header = self.header_up(at, Kind::Contribution, slot);
         match &self.records[slot].part {
             Some(part) => {
                 let header = header.carrying(&part.elements, part.bytes);
@@ -335,10 +342,10 @@ impl<B> Datagrams<B> {
         }
     }
 
-    fn header_up(&mut self, at: &At<'_, impl NodeOutput<Buffer = B>>, kind: Kind, slot: usize) -> Option<Header> {
-        let up = at.up(kind)?;
+    fn header_up(&mut self, at: &At<'_, impl NodeOutput<Buffer = B>>, kind: Kind, slot: usize) -> Header {
+        let Some(up) = at.up(kind) else { cannot_happen("nothing is above an inner node") };
         let mark = self.marks.carry();
-        Some(about_piece(&self.records[slot].head, mark, up))
+        about_piece(&self.records[slot].head, mark, up)
     }
 
     /// Whether there is a contribution to a fragment whose result this member does not hold.
@@ -381,9 +388,8 @@ impl<B> Datagrams<B> {
         let record = &mut self.records[slot];
         record.asked = at.now;
         let verdict = record.questions.ask(at.now, at.identity.signs_from_above, at.identity.config.limits.heartbeat);
-        if let Some(header) = self.header_up(at, Kind::Probe, slot) {
-            at.out.transmit(Target::Parent, Path::Datagram, &header, Payload::None);
-        }
+        let header = self.header_up(at, Kind::Probe, slot);
+        at.out.transmit(Target::Parent, Path::Datagram, &header, Payload::None);
         verdict.map_or(Ok(()), |reason| Err(at.identity.between(reason, Link::Parent)))
     }
 

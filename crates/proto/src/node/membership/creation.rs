@@ -11,6 +11,7 @@ use super::pending::{Join, Pending};
 use super::stage::Event;
 use crate::Path;
 use crate::node::{Link, NodeCore, NodeOutput, Note, Payload, Target};
+use crate::surprise::cannot_happen;
 
 impl<B> NodeCore<B> {
     pub(in crate::node) fn on_join(
@@ -53,7 +54,9 @@ impl<B> NodeCore<B> {
             }
             self.open_pending(pending);
         }
-        let Some(pending) = self.pending.get_mut(key) else { return };
+        let Some(pending) = self.pending.get_mut(key) else {
+            cannot_happen("a creation is gone while it is worked on")
+        };
         if pending.joined & bit != 0 || pending.all & bit == 0 {
             if !join.standing.all_left {
                 out.note(Note::Violation);
@@ -182,7 +185,9 @@ impl<B> NodeCore<B> {
         let has_to_wait = !standing.exists && self.has_to_wait(&standing);
         let quota = quota.map(|reason| self.identity.about(reason, key.members.nth(0).unwrap_or(Rank(0))));
         let identity = &self.identity;
-        let Some(pending) = self.pending.get_mut(key) else { return };
+        let Some(pending) = self.pending.get_mut(key) else {
+            cannot_happen("a creation is gone while it is worked on")
+        };
         pending.fault = pending.fault.or(quota);
         if pending.fault.is_none() && has_to_wait {
             self.creations_wait = true;

@@ -26,7 +26,7 @@ impl<B> NodeCore<B> {
         from: Option<Link>,
         out: &mut impl NodeOutput,
     ) {
-        let Some(group) = self.table.get_mut(index) else { return };
+        let group = self.table.live(index);
         match (self.identity.config.strict, group.info.duty) {
             (false, _) | (true, Duty::Relay) => self.conclude(index, (fault, Marks::default()), from, out),
             (true, Duty::Root) => {
@@ -52,7 +52,7 @@ impl<B> NodeCore<B> {
         from: Option<Link>,
         out: &mut impl NodeOutput,
     ) {
-        let Some(group) = self.table.get_mut(index) else { return };
+        let group = self.table.live(index);
         if !group.fail() {
             return;
         }
@@ -67,7 +67,7 @@ impl<B> NodeCore<B> {
 
     /// Gives back all that a group holds that cannot go on.
     fn give_back(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {
-        let Some(group) = self.table.get_mut(index) else { return };
+        let group = self.table.live(index);
         group.drop_machines();
         group.lease = Lease::default();
         self.forget_lock(index, out);
@@ -100,7 +100,7 @@ impl<B> NodeCore<B> {
         child: ChildIndex,
         out: &mut impl NodeOutput<Buffer = B>,
     ) {
-        let Some(group) = self.table.get_mut(index) else { return };
+        let group = self.table.live(index);
         group.left |= 1 << child.0;
         // Under `strict` an operation succeeds only when those that have left hold the result, too.
         if !self.identity.config.strict
@@ -122,7 +122,7 @@ impl<B> NodeCore<B> {
     }
 
     pub(in crate::node) fn try_free(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {
-        let Some(group) = self.table.get_mut(index) else { return };
+        let group = self.table.live(index);
         if !group.is_gone() {
             return;
         }

@@ -26,6 +26,7 @@ use crate::node::output::{NodeOutput, Note, Part, Payload, Stage, Target};
 use crate::node::parts::{self, Hull};
 use crate::node::report::{self, Folded};
 use crate::node::results::{Outcome, spread};
+use crate::surprise::cannot_happen;
 use crate::{Nanos, Path};
 use accumulator::{Event, State, transition};
 
@@ -152,6 +153,7 @@ impl<B> Streams<B> {
         self.marks.hold(position, header.mark);
         self.next[position] += 1;
         self.staged[position].push_back(Staged { head: *header, part: frame.into_part(elements), came: at.now });
+        self.check(position, at.identity.config.limits.staging);
         self.advance(at)
     }
 
@@ -259,9 +261,21 @@ impl<B> Streams<B> {
         Ok(())
     }
 
+    /// The windows of a member's edge, whose numbers are moved here alone.
+    fn check(&self, position: usize, staging: u32) {
+        let (next, staging) = (self.next[position], u64::from(staging));
+        assert!(next <= self.credit[position], "more came than there is credit for");
+        assert!(self.credit[position] <= self.next_fold + staging, "credit for more than there is room for");
+        assert_eq!(
+            self.staged[position].len() as u64,
+            next - self.next_fold,
+            "what came was not folded or is not there"
+        );
+    }
+
     fn check_heads(&self, identity: &Identity) -> Result<(), Fault> {
         let heads = || self.staged.iter().filter_map(|queue| queue.front());
-        let Some(first) = heads().next() else { return Ok(()) };
+        let Some(first) = heads().next() else { cannot_happen("a group without members") };
         match heads().find(|other| !same_operation(&first.head, &other.head)) {
             None => Ok(()),
             Some(other) => Err(identity.mismatch(Posted::from(&first.head), Posted::from(&other.head))),
@@ -269,10 +283,10 @@ impl<B> Streams<B> {
     }
 
     fn fold(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize) {
-        let Some(mut head) = self.staged[0].front().map(|s| s.head) else { return };
+        let Some(mut head) = self.staged[0].front().map(|s| s.head) else { cannot_happen("a fold of nothing") };
         let is_root = at.info.duty == Duty::Root;
         let event = if is_root { Event::FoldAtRoot } else { Event::Fold };
-        let Some(state) = transition(State::Free, event) else { return };
+        let Some(state) = transition(State::Free, event) else { cannot_happen("a fold into what is taken") };
         let fronts = self.staged.iter().filter_map(|queue| queue.front());
         let first = fronts.clone().map(|staged| staged.came).fold(at.now, Nanos::min);
         head.flags |= fronts.clone().fold(0, |flags, staged| flags | staged.head.flags) & FLAG_REPLAYED;
@@ -286,6 +300,7 @@ impl<B> Streams<B> {
         if is_root && head.is_replayed() {
             at.out.replayed(Path::Stream, report::result_bytes(&head));
         }
+        assert_eq!(head.seq, self.next_fold, "a fold out of turn");
         self.next_fold += 1;
         self.accumulators[slot] = Some(Accumulator { head, part, state, unwritten: at.info.all, since: at.now });
         if is_root {
@@ -300,7 +315,9 @@ impl<B> Streams<B> {
     /// Sends a result to every child. The result tells a child that its segment was folded, so it
     /// is credit too.
     fn hand_down(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize) {
-        let Some(Accumulator { head, part, .. }) = &self.accumulators[slot] else { return };
+        let Some(Accumulator { head, part, .. }) = &self.accumulators[slot] else {
+            cannot_happen("no result to hand down")
+        };
         let outcome = Outcome { path: Path::Stream, head, part: part.as_ref(), stable: self.marks.stable() };
         spread(at, &outcome, at.info.all);
         let limit = head.seq + 1 + u64::from(at.identity.config.limits.staging);
@@ -318,10 +335,13 @@ impl<B> Streams<B> {
         while !self.silent && self.next_up < self.next_fold.min(self.parent_credit) {
             let slot = self.slot(self.next_up);
             let mark = self.marks.carry();
-            let Some(accumulator) = self.accumulators[slot].as_mut() else { return };
-            let Some(up) = at.up(Kind::Contribution) else { return };
+            let Some(accumulator) = self.accumulators[slot].as_mut() else { cannot_happen("no aggregate to send") };
+            let Some(up) = at.up(Kind::Contribution) else { cannot_happen("nothing is above an inner node") };
+            assert_eq!(accumulator.head.seq, self.next_up, "the slot of an aggregate holds another");
             let header = about_piece(&accumulator.head, mark, up);
-            let Some(next) = transition(accumulator.state, Event::Credit) else { return };
+            let Some(next) = transition(accumulator.state, Event::Credit) else {
+                cannot_happen("an aggregate is sent twice")
+            };
             accumulator.state = next;
             self.next_up += 1;
             match &accumulator.part {
