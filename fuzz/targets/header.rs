@@ -1,16 +1,17 @@
 //! The fixed header and its short form.
 //!
-//! Asserted: what is accepted is written back to the same bytes; a piece and its payload lie inside
-//! a vector and below the limits; a short header stands for one header, and its short form is found
-//! again.
+//! Asserted: what is accepted is written back to the same bytes, seals too; a piece and its payload
+//! lie inside a vector and below the limits; a short header stands for one header, and its short
+//! form is found again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use trib_fuzz::memory;
 use trib_wire::auth::check_payload;
 use trib_wire::header::{HEADER_LEN, NUMBER_MAX, PAYLOAD_MAX};
+use trib_wire::mode::{SEAL_LEN, SEALS_MAX};
 use trib_wire::short::{SHORT_LEN, ShortHeader};
-use trib_wire::{Header, Way};
+use trib_wire::{Header, Seal, Way};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok((header, tag)) = memory::within(0, || Header::parse(bytes)) else { return };
@@ -20,6 +21,10 @@ fuzz_target!(|bytes: &[u8]| {
     check(&header);
     let _ = check_payload(&header, &bytes[HEADER_LEN..]);
     let _ = header.to_string();
+    if let Ok(seal) = memory::within(0, || Seal::parse(&bytes[HEADER_LEN..])) {
+        assert_eq!(seal.to_bytes()[..], bytes[HEADER_LEN..HEADER_LEN + SEAL_LEN]);
+        assert!(seal.number <= SEALS_MAX);
+    }
     if let Ok((short, _)) = ShortHeader::parse(&bytes[HEADER_LEN..]) {
         assert!(ShortHeader::begins(&bytes[HEADER_LEN..HEADER_LEN + SHORT_LEN]));
         if let Ok(next) = short.expand(&header) {

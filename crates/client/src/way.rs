@@ -11,7 +11,7 @@ use trib_proto::placing::{Caller, View};
 use trib_transport::tcp::handshake::Identity;
 use trib_transport::tcp::{Connected, HandshakeError, connect_from, connect_once};
 use trib_transport::ucx::UcxWorker;
-use trib_wire::{ChildIndex, Epoch, JobId, Placement};
+use trib_wire::{ChildIndex, Epoch, JobId, Mode, Placement};
 
 /// What a rank needs to call its node.
 #[derive(Clone, Debug)]
@@ -26,6 +26,8 @@ pub(crate) struct Way {
     pub(crate) local: Option<IpAddr>,
     /// The port at which it takes datagrams.
     pub(crate) udp_port: u16,
+    /// The mode of the job's data path.
+    pub(crate) mode: Mode,
     /// Whether it may share memory with a node in a process of its host.
     pub(crate) shares: bool,
     /// What the connection goes through if it is one over UCX; nothing else does.
@@ -54,6 +56,7 @@ impl Way {
             node,
             child: self.child,
             channel: 0,
+            mode: self.mode,
             udp_port: self.udp_port,
             shares: self.shares,
             ucx: self.ucx.clone(),

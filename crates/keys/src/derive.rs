@@ -5,7 +5,7 @@ use sha2::Sha256;
 
 /// HKDF-SHA256 without salt. `what` says for what the key is, so that each purpose and each end
 /// has one of its own.
-pub(crate) fn derive<const N: usize>(from: &[u8; 32], label: &str, what: &[&[u8]]) -> [u8; N] {
+pub(crate) fn derive<const N: usize>(from: &[u8], label: &str, what: &[&[u8]]) -> [u8; N] {
     let mut info: [&[u8]; 8] = [&[]; 8];
     info[0] = label.as_bytes();
     info[1] = &[0];

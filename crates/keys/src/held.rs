@@ -4,7 +4,7 @@
 use core::fmt;
 
 use trib_wire::auth::FrameKey;
-use trib_wire::hello::placement_to_bytes;
+use trib_wire::hello::{Nonce, placement_to_bytes};
 use trib_wire::{ChildIndex, JobId, NodeId, Placement};
 
 use crate::derive::derive;
@@ -84,6 +84,12 @@ impl NodeKey {
     /// because one frame serves all. They learn it in the handshake (`Sealed`).
     pub fn results(&self, placement: &Placement) -> FrameKey {
         FrameKey(derive(&self.0, "tributary v1 results", &[&placement_to_bytes(placement)]))
+    }
+
+    /// The same in a mode that seals payloads: another one each time that a process takes the node
+    /// on, because it counts its seals from 0 then. `drawn` was drawn for that time.
+    pub fn fresh_results(&self, placement: &Placement, drawn: &Nonce) -> FrameKey {
+        FrameKey(derive(&self.0, "tributary v1 fresh results", &[drawn, &placement_to_bytes(placement)]))
     }
 }
 

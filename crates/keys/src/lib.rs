@@ -7,6 +7,10 @@
 //!         |                      +--> results: datagrams down, for all children  /
 //!         +--> root ---------------------------------------------> handshake    /
 //!         +--> mark (no secret)
+//!
+//!   handshake, both nonces ----> session: tags and payloads of one connection   \ in a mode that
+//!   results -------------------> tags and payloads of all that goes down        / seals payloads
+//!   payloads ------------------> phase after phase
 //! ```
 //! A key follows from the one to its left, and nothing leads back. The ranks of a job hold the
 //! job's, and an aggregation node only those of its own ends of its own edges: an end is a
@@ -26,7 +30,7 @@ mod derived;
 mod held;
 mod seal;
 
-pub use derived::{EdgeKeys, HelloKey};
+pub use derived::{EdgeKeys, HelloKey, PayloadKey, Results, Session};
 pub use held::{EdgeKey, JobKey, JobMark, NodeKey, RootKey};
 pub use seal::Sealed;
 

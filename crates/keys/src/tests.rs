@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use trib_wire::auth::FrameKey;
 use trib_wire::hello::{Challenge, Hello, Status};
-use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
+use trib_wire::{ChildIndex, Epoch, JobId, Mode, NodeId, Placement};
 
-use crate::{EdgeKey, HelloKey, JobKey, NodeKey, RootKey};
+use crate::{EdgeKey, HelloKey, JobKey, NodeKey, Results, RootKey};
 
 #[test]
 fn every_job_node_candidate_child_placement_and_purpose_has_its_own_key() {
@@ -81,6 +81,7 @@ fn said() -> (Hello, Challenge) {
         node: NodeId(3),
         child: ChildIndex(4),
         channel: 0,
+        mode: Mode::Checked,
         udp_port: 9,
         nonce: [9; 16],
         placement: Placement::FIRST,
@@ -105,4 +106,50 @@ fn no_key_is_shown() {
     let shown = format!("{:?} {:?} {edge:?} {keys:?} {:?}", JobKey([1; 32]), NodeKey([1; 32]), RootKey([1; 32]));
     assert_eq!(shown, "JobKey(..) NodeKey(..) EdgeKey(..) EdgeKeys(..) RootKey(..)");
     assert_eq!(format!("{:?} {:?}", keys.hello, JobKey([1; 32]).mark(JobId(1))), "HelloKey(..) JobMark(..)");
+}
+
+#[test]
+fn each_connection_mode_and_hosting_has_keys_of_its_own() {
+    let (key, (hello, challenge)) = (HelloKey([1; 32]), said());
+    assert!(key.session(&hello, &challenge).is_none(), "checked needs none");
+    let mut seen = BTreeSet::new();
+    let mut count = 0;
+    for mode in [Mode::Signed, Mode::Encrypted] {
+        for nonces in [([9; 16], [8; 16]), ([8; 16], [9; 16]), ([9; 16], [9; 16])] {
+            let hello = Hello { mode, nonce: nonces.0, ..hello.clone() };
+            let session = key.session(&hello, &Challenge { nonce: nonces.1, ..challenge }).unwrap();
+            let payloads = [session.data_up, session.bodies_up, session.bodies_down];
+            let phases = payloads.iter().flat_map(|key| [0, 1, 2].map(|phase| key.phase(phase)));
+            for key in phases.chain([session.up.0, session.down.0]) {
+                count += 1;
+                seen.insert(key);
+            }
+        }
+        for (placement, drawn) in [(Placement::FIRST, [1; 16]), (Placement::FIRST, [2; 16])] {
+            let node = JobKey([7; 32]).node(JobId(1), NodeId(3), 0);
+            let results = Results::of(&node.fresh_results(&placement, &drawn), mode);
+            for key in [results.tags.0, results.data.unwrap().phase(0)] {
+                count += 1;
+                seen.insert(key);
+            }
+        }
+    }
+    assert_eq!(seen.len(), count);
+    let key = FrameKey([5; 16]);
+    let checked = Results::of(&key, Mode::Checked);
+    assert!(checked.tags == key && checked.data.is_none());
+}
+
+/// The expected keys were computed apart from this code, with the HMAC of Python's library.
+#[test]
+fn the_keys_of_a_connection_are_what_the_protocol_says() {
+    let (hello, challenge) = said();
+    let hello = Hello { mode: Mode::Encrypted, ..hello };
+    let session = HelloKey([1; 32]).session(&hello, &challenge).unwrap();
+    assert_eq!(session.up.0[..], bytes("55b407451ca566f2db398b2ddcb1b422"));
+    assert_eq!(session.data_up.phase(1)[..], bytes("12b0e47d5ff69cf621fb5f7abf686497"));
+    let node = JobKey([7; 32]).node(JobId(1), NodeId(3), 2);
+    let results = Results::of(&node.fresh_results(&Placement::FIRST, &[6; 16]), Mode::Signed);
+    assert_eq!(results.tags.0[..], bytes("464e6ca5e3217ef9834e9f527ec97bfa"));
+    assert_eq!(results.data.unwrap().phase(0)[..], bytes("be917d540ec703c5b6032c346de74ab8"));
 }

@@ -6,7 +6,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use trib_wire::{ChildIndex, ChildKind, NodeId, Rank, RankList};
+use trib_wire::{ChildIndex, ChildKind, Mode, NodeId, Rank, RankList};
 
 use crate::processes::Process;
 use crate::recovery::{Dwelling, EpochTold, Replayed};
@@ -145,6 +145,34 @@ pub struct ChildPart {
     /// share memory with it.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub apart: bool,
+    /// What protects payloads on the way to and from it; `None` while it is not connected, and
+    /// where a node of another version does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protection: Option<Protection>,
+}
+
+/// What protects payloads between a node and a child.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protection {
+    /// The system: they stay in memory that two processes of one user share.
+    Memory,
+    /// As the mode `checked` says.
+    Checked,
+    /// As `signed` says.
+    Signed,
+    /// As `encrypted` says.
+    Encrypted,
+}
+
+impl From<Mode> for Protection {
+    fn from(mode: Mode) -> Protection {
+        match mode {
+            Mode::Checked => Protection::Checked,
+            Mode::Signed => Protection::Signed,
+            Mode::Encrypted => Protection::Encrypted,
+        }
+    }
 }
 
 /// The stream contexts of a tree.

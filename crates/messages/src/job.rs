@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 use trib_keys::{EdgeKey, EdgeKeys, JobKey, JobMark, NodeKey, RootKey};
-use trib_wire::{ChildIndex, ChildKind, Epoch, JobId, NodeId, Placement, Rank, RankList};
+use trib_wire::{ChildIndex, ChildKind, Epoch, JobId, Mode, NodeId, Placement, Rank, RankList};
 
 use crate::candidates::{self, Candidate};
 use crate::policy::Recovery;
@@ -49,6 +49,9 @@ pub struct Limits {
     /// go on.
     #[serde(default)]
     pub recovery: Recovery,
+    /// What protects the payloads of its frames.
+    #[serde(default)]
+    pub mode: Mode,
     /// Whether its processes may lose datagrams on purpose, as tests of the whole system do: the
     /// operator's word.
     #[serde(default)]
@@ -344,6 +347,7 @@ mod tests {
             heartbeat_ms: 1,
             dead_after_ms: 3,
             recovery: Recovery::Retry,
+            mode: Mode::Checked,
             faults: false,
         };
         let child = |kind, candidates| {

@@ -1,5 +1,7 @@
 //! How much memory a quota amounts to. The manager computes here what a node then reserves.
 
+use trib_wire::Mode;
+
 use crate::job::Limits;
 
 /// What one logical node of a job reserves.
@@ -20,11 +22,15 @@ impl Reservation {
     /// For datagrams: a slot in use holds one buffer per child while it fills, one for the result
     /// of its other bank, and one on its way out. For segments: as many as children may be ahead,
     /// the accumulators and their results, and one that is being read from each link. [`SPARE`] of
-    /// both kinds cover what is written and not yet released.
+    /// both kinds cover what is written and not yet released. In a mode that encrypts, what is on
+    /// its way to the parent and to each child lies in a buffer of its own, because its children
+    /// may get different parts of a result.
     pub fn of(limits: &Limits, children: u64) -> Reservation {
         let datagrams = u64::from(limits.osts).saturating_mul(children.saturating_add(2));
         let staged = children.saturating_mul(u64::from(limits.staging));
-        let context = staged.saturating_add(2 * u64::from(limits.flight));
+        let encrypted = if limits.mode == Mode::Encrypted { children.saturating_add(1) } else { 0 };
+        let flight = u64::from(limits.flight).saturating_mul(encrypted.saturating_add(2));
+        let context = staged.saturating_add(flight);
         let segments = u64::from(limits.streams).saturating_mul(context).saturating_add(children);
         let (datagrams, segments) = (datagrams.saturating_add(SPARE), segments.saturating_add(SPARE));
         Reservation { children, datagrams, segments }
@@ -85,6 +91,7 @@ mod tests {
         heartbeat_ms: 1,
         dead_after_ms: 3,
         recovery: Recovery::Retry,
+        mode: Mode::Checked,
         faults: false,
     };
 
@@ -95,6 +102,15 @@ mod tests {
         assert_eq!(reservation, Reservation { children: 8, datagrams: 100 * 10 + 15, segments });
         let (records, control) = (100 * (768 + 8 * 64), 3 << 20);
         assert_eq!(reservation.bytes(&LIMITS), 1015 * 1000 + 791 * 65_536 + records + control);
+    }
+
+    #[test]
+    fn what_is_encrypted_on_its_way_has_buffers_of_its_own() {
+        let (checked, signed) = [Mode::Checked, Mode::Signed].map(|mode| Limits { mode, ..LIMITS }).into();
+        let encrypted = Limits { mode: Mode::Encrypted, ..LIMITS };
+        let segments = |limits: &Limits| Reservation::of(limits, 8).segments;
+        assert_eq!(segments(&signed), segments(&checked));
+        assert_eq!(segments(&encrypted), segments(&checked) + 4 * 32 * 9);
     }
 
     #[test]

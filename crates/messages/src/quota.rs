@@ -6,6 +6,7 @@
 
 use core::fmt;
 
+use trib_wire::Mode;
 use trib_wire::datatype::ELEMENT_MAX;
 use trib_wire::header::{DATAGRAM_MAX, PAYLOAD_MAX, WINDOW_MAX};
 
@@ -42,6 +43,7 @@ pub enum QuotaField {
     RankMemory,
     Recovery,
     Levels,
+    DataPath,
 }
 
 /// Who may say something about a field.
@@ -214,6 +216,7 @@ impl QuotaAsk {
             QuotaField::RankMemory => self.rank_memory,
             QuotaField::Recovery => self.recovery.map(Recovery::number),
             QuotaField::Levels => self.levels.map(Levels::number),
+            QuotaField::DataPath => self.data_path.map(|mode| mode.code().into()),
             field => self.number(field).map(u64::from),
         }
     }
@@ -227,6 +230,7 @@ impl QuotaAsk {
             QuotaField::RankMemory => self.rank_memory = Some(value),
             QuotaField::Recovery => self.recovery = Recovery::from_number(value),
             QuotaField::Levels => self.levels = Levels::from_number(value),
+            QuotaField::DataPath => self.data_path = u8::try_from(value).ok().and_then(Mode::from_code),
             field => {
                 if let Some(number) = self.number_mut(field) {
                     *number = u32::try_from(value).ok();
@@ -255,7 +259,8 @@ macro_rules! numbers {
                     | QuotaField::DeputyMemory
                     | QuotaField::RankMemory
                     | QuotaField::Recovery
-                    | QuotaField::Levels => None,
+                    | QuotaField::Levels
+                    | QuotaField::DataPath => None,
                 }
             }
 
@@ -268,7 +273,8 @@ macro_rules! numbers {
                     | QuotaField::DeputyMemory
                     | QuotaField::RankMemory
                     | QuotaField::Recovery
-                    | QuotaField::Levels => None,
+                    | QuotaField::Levels
+                    | QuotaField::DataPath => None,
                 }
             }
         }
@@ -299,6 +305,7 @@ impl Limits {
             QuotaField::HeartbeatMs => self.heartbeat_ms.into(),
             QuotaField::DeadAfterMs => self.dead_after_ms.into(),
             QuotaField::Recovery => self.recovery.number(),
+            QuotaField::DataPath => self.mode.code().into(),
             QuotaField::NodeMemory
             | QuotaField::Lanes
             | QuotaField::Trees
@@ -354,7 +361,7 @@ impl QuotaRow {
 /// an operation begins, and other processes on its core wait for that: so it is not more. The least
 /// `heartbeat_ms` is so long that questions and answers of idle ranks cost a node next to nothing:
 /// at 1 ms, 60 of them took 8 % of a core, and other jobs paid for it.
-pub const QUOTA: [QuotaRow; 23] = [
+pub const QUOTA: [QuotaRow; 24] = [
     row(QuotaField::Groups, "groups", "groups", [1, MANY, 1], [16_384, 65_536])
         .means("groups for which one node folds at once"),
     row(QuotaField::Window, "window", "fragments", [1, WINDOW_MAX as u64, 1], [16, 64])
@@ -427,6 +434,10 @@ pub const QUOTA: [QuotaRow; 23] = [
     row(QuotaField::Levels, "levels", "", [0, 2, 1], [Levels::Numa as u64, Levels::Numa as u64])
         .called(&Levels::NAMES)
         .means("[nodes in the ranks' own processes](#ranks-that-share-a-host), for hosts that have several ranks of the job, and below them for NUMA domains that have several"),
+    row(QuotaField::DataPath, "data_path", "", [0, 2, 1], [Mode::Checked as u64, Mode::Encrypted as u64])
+        .called(&Mode::NAMES)
+        .costs("encrypted: streams x (n + 1) x flight x segment")
+        .means("[what protects payloads](security.md#modes-of-the-data-path) on the way between hosts; the fabric's default is also the least that a job gets"),
 ];
 
 #[cfg(test)]

@@ -64,6 +64,8 @@ pub enum Resource {
     Recovery,
     /// Levels of the job's trees below the aggregation nodes.
     Levels,
+    /// What protects the job's payloads.
+    DataPath,
     /// Ranks of one job.
     Ranks,
     /// Jobs at once.
@@ -114,6 +116,7 @@ impl From<QuotaField> for Resource {
             QuotaField::RankMemory => Resource::RankMemory,
             QuotaField::Recovery => Resource::Recovery,
             QuotaField::Levels => Resource::Levels,
+            QuotaField::DataPath => Resource::DataPath,
         }
     }
 }

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use trib_wire::JobId;
+use trib_wire::{JobId, Mode};
 
 use crate::by_rank;
 use crate::job::Pass;
@@ -69,6 +69,9 @@ pub struct QuotaAsk {
     /// The levels of its trees below the aggregation nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub levels: Option<Levels>,
+    /// What is to protect the payloads of its frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_path: Option<Mode>,
 }
 
 /// The request of one program for a job; its rank 0 speaks for all.

@@ -7,8 +7,6 @@
 
 use std::os::fd::RawFd;
 
-use trib_wire::header::HEADER_LEN;
-
 use crate::memory::{self, NearGlance, NearInbox, NearOutbox};
 use crate::ucx::{UcxGlance, UcxInbox, UcxOutbox, UcxWorker};
 use crate::udp::{Datagram, Sent, UdpCounters};
@@ -70,12 +68,17 @@ impl Outbox {
         }
     }
 
-    /// Sends a frame that [`seal`](crate::udp::seal) has sealed.
-    pub fn send(&mut self, sealed: &[u8; HEADER_LEN], payload: &[u8]) -> Sent {
+    /// Sends a frame whose header [`seal`](crate::udp::seal) has sealed.
+    pub fn send(&mut self, head: &[u8], payload: &[u8]) -> Sent {
         match self {
-            Outbox::Memory(outbox) => outbox.send(sealed, payload),
-            Outbox::Ucx(outbox) => outbox.send(sealed, payload),
+            Outbox::Memory(outbox) => outbox.send(head, payload),
+            Outbox::Ucx(outbox) => outbox.send(head, payload),
         }
+    }
+
+    /// Whether its datagrams leave the memory of this host's processes.
+    pub fn is_memory(&self) -> bool {
+        matches!(self, Outbox::Memory(_))
     }
 }
 

@@ -1,13 +1,15 @@
-//! The keyed tag of a frame: SipHash-2-4 over the header, which itself covers the payload's CRC.
+//! The keyed tag of a frame: SipHash-2-4 over the header, which itself covers the payload's CRC, or
+//! over the header and what seals the payload.
 //!
 //! SipHash is the short-input MAC of Aumasson and Bernstein (Indocrypt 2012). An off-path attacker
-//! can neither make a frame nor change one unseen; an on-path attacker needs the encrypted mode
-//! (rule R21).
+//! can neither make a frame nor change one unseen. One on the path can change payloads of streams
+//! in the mode `checked`, and nothing in the others (`docs/protocol.md#3`).
 
 use siphasher::sip::SipHasher24;
 
 use crate::error::ParseError;
 use crate::header::{FLAG_CRC, HEADER_LEN, Header, TAG_OFFSET};
+use crate::mode::SEAL_LEN;
 
 /// A 128-bit key of one direction of one edge.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,6 +38,27 @@ impl FrameKey {
         let mut bytes = [0; HEADER_LEN];
         header.emit(0, &mut bytes);
         self.tag(&bytes[..TAG_OFFSET])
+    }
+
+    /// The tag of a header in a mode that seals payloads. On a stream it covers the frame's number
+    /// there, too, and on either path the seal, if the frame has a payload.
+    pub fn tag_beside(&self, header: &Header, number: Option<u64>, seal: Option<&[u8; SEAL_LEN]>) -> u64 {
+        let mut bytes = [0; HEADER_LEN];
+        header.emit(0, &mut bytes);
+        let mut covered = [0; TAG_OFFSET + 8 + SEAL_LEN];
+        covered[..TAG_OFFSET].copy_from_slice(&bytes[..TAG_OFFSET]);
+        let mut len = TAG_OFFSET;
+        let mut add = |part: &[u8]| {
+            covered[len..len + part.len()].copy_from_slice(part);
+            len += part.len();
+        };
+        if let Some(number) = number {
+            add(&number.to_le_bytes());
+        }
+        if let Some(seal) = seal {
+            add(seal);
+        }
+        self.tag(&covered[..len])
     }
 
     /// Checks the tag of header bytes that `Header::parse` accepted.

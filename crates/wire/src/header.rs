@@ -60,6 +60,8 @@ pub const FLAG_REPLAYED: u16 = 4;
 /// The frame waits for its turn among the segments of its group, instead of overtaking them as
 /// control frames do.
 pub const FLAG_IN_TURN: u16 = 8;
+/// A seal is behind the header, and the payload behind that (`mode`).
+pub const FLAG_SEALED: u16 = 16;
 
 /// What a frame is. `up` goes to the parent, `down` to children.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -245,6 +247,11 @@ impl Header {
     /// overtake.
     pub fn keeps_turn(&self) -> bool {
         self.kind.carries_data() || self.flags & FLAG_IN_TURN != 0
+    }
+
+    /// Whether a seal is behind the header.
+    pub fn is_sealed(&self) -> bool {
+        self.flags & FLAG_SEALED != 0
     }
 
     /// Whether the contribution, or one of those folded into it, was sent in an earlier epoch, too.

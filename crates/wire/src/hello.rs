@@ -12,8 +12,8 @@
 //!    |<-------------------------------------|
 //!
 //!            0       4      5     6         8
-//! Hello      magic | vers | 1   | channel | job | epoch (12) | node (16) | child | udp (20)
-//!            | entries (22) | nonce (24..40) | entries of a placement
+//! Hello      magic | vers | 1   | channel u8, mode u8 | job | epoch (12) | node (16) | child
+//!            | udp (20) | entries (22) | nonce (24..40) | entries of a placement
 //! Challenge  magic | vers | 2   | status  | epoch (8) | udp (12) | 0 | nonce (16..32)
 //! Proof      magic | vers | 3   | offers  | mac (8..40)
 //!            | an offer, if offers is 1
@@ -30,6 +30,7 @@ use crate::VERSION;
 use crate::bytes::{Reader, Writer};
 use crate::error::ParseError;
 use crate::ids::{ChildIndex, Epoch, JobId, NodeId};
+use crate::mode::Mode;
 use crate::placement::Placement;
 
 /// First four bytes of each handshake message.
@@ -80,6 +81,8 @@ pub enum Status {
     Moved = 10,
     /// The child offers UCX and the node expects a child over TCP, or the other way round.
     WrongWay = 11,
+    /// The child knows another mode of the job's data path than the node does.
+    WrongMode = 12,
 }
 
 impl Status {
@@ -97,6 +100,7 @@ impl Status {
         Status::Busy,
         Status::Moved,
         Status::WrongWay,
+        Status::WrongMode,
     ];
 
     /// The status with this code.
@@ -120,6 +124,9 @@ impl fmt::Display for Status {
             Status::Busy => "the node has too many handshakes at once: try again",
             Status::Moved => "the node of the job's tree is in another process now",
             Status::WrongWay => "one end of this edge goes by UCX and the other does not",
+            Status::WrongMode => {
+                "the two ends know different modes of the job's data path (checked, signed or encrypted)"
+            }
         })
     }
 }
@@ -137,7 +144,9 @@ pub struct Hello {
     /// no connection, but to tell its placement and hear the other one's.
     pub child: ChildIndex,
     /// Which of several connections between the two, 0 based.
-    pub channel: u16,
+    pub channel: u8,
+    /// The mode of the job's data path, as the child knows it.
+    pub mode: Mode,
     /// The port at which the child takes datagrams; the address is that of the connection. A
     /// candidate has none: 0.
     pub udp_port: u16,
@@ -154,7 +163,7 @@ impl Hello {
     /// The message as bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = alloc::vec![0; Self::LEN + 4 * usize::from(self.placement.entries())];
-        let mut w = prefix(&mut bytes, 1, self.channel);
+        let mut w = prefix(&mut bytes, 1, u16::from_le_bytes([self.channel, self.mode.code()]));
         w.u32(self.job.0);
         w.u32(self.epoch.0);
         w.u16(self.node.0);
@@ -175,13 +184,15 @@ impl Hello {
 
     /// Reads the message.
     pub fn parse(bytes: &[u8]) -> Result<Hello, ParseError> {
-        let (mut r, channel) = open(bytes, 1)?;
+        let (mut r, word) = open(bytes, 1)?;
+        let [channel, mode] = word.to_le_bytes();
+        let mode = Mode::from_code(mode).ok_or(ParseError::BadField("mode"))?;
         let (job, epoch, node) = (JobId(r.u32()?), Epoch(r.u32()?), NodeId(r.u16()?));
         let (child, udp_port, entries) = (ChildIndex(r.u16()?), r.u16()?, r.u16()?);
         let mut tail = Reader::new(bytes.get(Self::LEN..).ok_or(ParseError::Truncated)?);
         let placement = Placement::parse_entries(&mut tail, entries)?;
         tail.end()?;
-        let hello = Hello { job, epoch, node, child, channel, udp_port, nonce: nonce_at(bytes, 24)?, placement };
+        let hello = Hello { job, epoch, node, child, channel, mode, udp_port, nonce: nonce_at(bytes, 24)?, placement };
         if hello.job.0 == 0 {
             return Err(ParseError::BadField("job"));
         }
@@ -376,6 +387,7 @@ mod tests {
             node: NodeId(3),
             child: ChildIndex(5),
             channel: 1,
+            mode: Mode::Checked,
             udp_port: 4711,
             nonce: [9; 16],
             placement: Placement::FIRST,
@@ -414,6 +426,18 @@ mod tests {
             [0x54, 0x72, 0x4c, 0x6f, 1, 1, 1, 0, 7, 0, 0, 0, 2, 0, 0, 0, 3, 0, 5, 0, 0x67, 0x12, 0, 0]
         );
         assert_eq!(bytes[24..], [9; 16], "a tree that has not moved adds nothing");
+    }
+
+    #[test]
+    fn the_mode_is_said_beside_the_channel_and_an_unknown_one_is_refused() {
+        for mode in Mode::ALL {
+            let hello = Hello { mode: *mode, ..hello() };
+            assert_eq!(hello.to_bytes()[6..8], [1, mode.code()]);
+            assert_eq!(Hello::parse(&hello.to_bytes()), Ok(hello));
+        }
+        let mut bytes = hello().to_bytes();
+        bytes[7] = 3;
+        assert_eq!(Hello::parse(&bytes), Err(ParseError::BadField("mode")));
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! take on the wire), `ranks` (lists of ranks), `header` (the fixed header of every frame), `short`
 //! (its short form on a stream), `body` (typed payloads of control frames), `standing` (how far
 //! ranks have come in a group), `placement` (where the nodes of a tree are), `auth` (the keyed
-//! tag), `hello` (opening of a stream connection), `directory` (how people call nodes, ranks and
-//! groups).
+//! tag), `mode` (what protects payloads), `hello` (opening of a stream connection), `directory`
+//! (how people call nodes, ranks and groups).
 //!
 //! Without features this is all that a packet filter, or a node that is not ours, has to know. With
 //! the feature `serde`, what control messages say of frames (`trib_messages`) can stand in them.
@@ -31,6 +31,7 @@ pub mod format;
 pub mod header;
 pub mod hello;
 pub mod ids;
+pub mod mode;
 pub mod offer;
 pub mod operation;
 pub mod placement;
@@ -46,6 +47,7 @@ pub use error::ParseError;
 pub use format::{Layout, Way, WireFormat};
 pub use header::{Header, Kind};
 pub use ids::{ChildIndex, ChildKind, Epoch, Generation, GroupIndex, JobId, NodeId, Rank};
+pub use mode::{Mode, Seal};
 pub use operation::{Collective, ReduceOp, Signature};
 pub use placement::Placement;
 pub use ranks::RankList;

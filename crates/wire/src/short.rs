@@ -69,11 +69,16 @@ impl ShortHeader {
 
     /// Writes it for `header`, which is the whole header that it stands for, sealed with `key`.
     pub fn seal(self, header: &Header, key: &FrameKey, bytes: &mut [u8; SHORT_LEN]) {
+        self.emit(key.tag_of(header), bytes);
+    }
+
+    /// Writes it with this tag.
+    pub fn emit(self, tag: u64, bytes: &mut [u8; SHORT_LEN]) {
         let mut w = Writer::new(bytes);
         w.u16(MAGIC_SHORT);
         w.u16(u16::from(self.next_operation));
         w.u32(self.mark_step);
-        w.u64(key.tag_of(header));
+        w.u64(tag);
     }
 
     /// Whether the bytes at a frame's beginning are a short header; two bytes are enough to tell.

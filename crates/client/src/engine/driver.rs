@@ -11,14 +11,16 @@ use trib_proto::leaf::{GroupId, Note, OpId, Payload, Slice};
 use trib_proto::{LeafOutput, Path};
 use trib_transport::edge::Outbox;
 use trib_transport::landing::{Source, UserSource};
+use trib_transport::sealing::WriterKeys;
 use trib_transport::tcp::StreamWriter;
-use trib_transport::udp::{DatagramSocket, Sent, UdpCounters, seal};
+use trib_transport::udp::{Datagram, DatagramSocket, Sent, UdpCounters, seal, seal_with};
 use trib_wire::auth::FrameKey;
 use trib_wire::body::{BodyBytes, Fault};
 use trib_wire::{Header, Placement};
 
 use super::kept::{Kept, Spares};
 use super::operation::{Operation, Outgoing};
+use super::seals::Seals;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::group_state::GroupState;
@@ -31,6 +33,10 @@ pub(crate) struct Above {
     pub(crate) results: FrameKey,
     /// Where datagrams go instead if the node's process shares memory with this one.
     pub(crate) near: Option<Outbox>,
+    /// The keys of frames to it by stream.
+    pub(crate) writer: WriterKeys,
+    /// What seals payloads, in a mode that does; nothing over memory.
+    pub(crate) seals: Option<Box<Seals>>,
 }
 
 /// Sockets, memory and state of one lane of a rank.
@@ -43,6 +49,8 @@ pub(crate) struct Driver {
     up: FrameKey,
     /// Tags of datagrams from the node.
     results: FrameKey,
+    /// What seals payloads, in a mode that does; nothing over memory.
+    seals: Option<Box<Seals>>,
     pub(super) directory: Arc<JobDirectory>,
     pub(crate) writer: StreamWriter<Outgoing>,
     operations: FxHashMap<OpId, Operation>,
@@ -112,9 +120,10 @@ impl Driver {
             datagrams,
             node: [node.address],
             near: node.near,
-            writer: StreamWriter::new(node.up, CONTROL_MAX),
+            writer: writer(node.up, node.writer),
             up: node.up,
             results: node.results,
+            seals: node.seals,
             operations: FxHashMap::default(),
             kept: FxHashMap::default(),
             spares: Spares::default(),
@@ -157,8 +166,8 @@ impl Driver {
         self.datagrams.settle_anew(node.address);
         self.node = [node.address];
         self.near = node.near;
-        self.writer = StreamWriter::new(node.up, CONTROL_MAX);
-        (self.up, self.results) = (node.up, node.results);
+        self.writer = writer(node.up, node.writer);
+        (self.up, self.results, self.seals) = (node.up, node.results, node.seals);
         (self.stream_broken, self.severed, self.moved_to) = (false, false, None);
     }
 
@@ -169,6 +178,32 @@ impl Driver {
             && let Some(operation) = self.operations.get_mut(&slice.op)
         {
             operation.save(slice, most, &mut self.spares);
+        }
+    }
+
+    /// Tells the time, by which keys change.
+    pub(crate) fn tick(&mut self, now: u64) {
+        if let Some(seals) = &mut self.seals {
+            seals.tick(now);
+            self.writer.tick(now);
+        }
+    }
+
+    /// Takes the payload of a frame back that is written.
+    #[inline]
+    pub(crate) fn take_back(&mut self, payload: Option<Outgoing>) {
+        if let (Some(seals), Some(payload)) = (&mut self.seals, payload) {
+            seals.take_back(payload);
+        }
+    }
+
+    /// The payload of a datagram whose header is right. `None` if it is not what the node has
+    /// sealed, in a mode that seals payloads.
+    #[inline]
+    pub(crate) fn open<'a>(&'a mut self, datagram: &Datagram<'a>) -> Option<&'a [u8]> {
+        match &mut self.seals {
+            Some(seals) => seals.open(datagram),
+            None => datagram.seal().is_none().then_some(datagram.payload),
         }
     }
 
@@ -325,9 +360,16 @@ impl LeafOutput for Driver {
         match path {
             Path::Datagram => {
                 let bytes = data.as_ref().map_or(&body[..], Source::bytes);
-                let too_long = match &mut self.near {
-                    Some(near) => near.send(&seal(header, &self.up, bytes), bytes) == Sent::TooLong,
-                    None => self.datagrams.send(header, &self.up, bytes, &self.node) != 0,
+                let sealed = match &mut self.seals {
+                    Some(seals) if !bytes.is_empty() => Some(seals.datagram(bytes)),
+                    _ => None,
+                };
+                let sealed = sealed.map(|(seal, bytes)| (seal_with(header, &self.up, bytes, &seal), bytes));
+                let too_long = match (&mut self.near, sealed) {
+                    (Some(near), Some((head, bytes))) => near.send(&head, bytes) == Sent::TooLong,
+                    (Some(near), None) => near.send(&seal(header, &self.up, bytes), bytes) == Sent::TooLong,
+                    (None, Some((head, bytes))) => self.datagrams.send_headed(&head, bytes, &self.node) != 0,
+                    (None, None) => self.datagrams.send(header, &self.up, bytes, &self.node) != 0,
                 };
                 if too_long {
                     self.too_long = Some(*header);
@@ -336,7 +378,13 @@ impl LeafOutput for Driver {
             Path::Stream if header.keeps_turn() => {
                 let mut header = *header;
                 header.payload_len = data.as_ref().map_or(0, |data| data.bytes().len() as u32);
-                self.writer.push_data(&header, data);
+                match (&mut self.seals, data) {
+                    (Some(seals), Some(data)) if header.payload_len > 0 => {
+                        let (seal, sealed) = seals.segment(data);
+                        self.writer.push_sealed(&header, sealed, &seal);
+                    }
+                    (_, data) => self.writer.push_data(&header, data),
+                }
             }
             Path::Stream => {
                 if let Err(full) = self.writer.push_control(header, &body) {
@@ -434,6 +482,13 @@ impl LeafOutput for Driver {
         };
         *counter += 1;
     }
+}
+
+/// A writer of a connection with these keys.
+fn writer(up: FrameKey, keys: WriterKeys) -> StreamWriter<Outgoing> {
+    let mut writer = StreamWriter::new(up, CONTROL_MAX);
+    writer.open(keys);
+    writer
 }
 
 /// The bytes of control frames that may wait for a node that does not read. It is more than all

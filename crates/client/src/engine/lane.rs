@@ -11,8 +11,10 @@ use trib_keys::EdgeKeys;
 use trib_messages::directory::JobDirectory;
 use trib_proto::leaf::{GroupId, LeafError, NewGroup, Post, Slice, Standstill};
 use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
+use trib_seal::{Opener, Sealer};
 use trib_transport::edge::{Glance, Inbox};
 use trib_transport::landing::UserLanding;
+use trib_transport::sealing::{ReaderKeys, WriterKeys};
 use trib_transport::tcp::{
     Arrived, Connected, Destination, Due, FlushEnd, FrameSink, HandshakeError, LowWater, Parting, ReadEnd, StreamError,
     StreamReader, StreamSocket,
@@ -26,6 +28,7 @@ use super::driver::{Above, Arriving, Driver};
 use super::operation::{Incoming, Operation};
 use super::poll::LaneSockets;
 use super::roaming::Roaming;
+use super::seals::Seals;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::group_state::GroupState;
@@ -74,15 +77,25 @@ struct Near {
 impl Link {
     /// The link, and the node at its far end.
     fn new(open: Connected, keys: &EdgeKeys) -> (Link, Above) {
-        let Connected { mut socket, datagrams, results, apart } = open;
+        let Connected { mut socket, datagrams, results, session, apart } = open;
         tracing::debug!(?apart, "whether the node shares memory with this rank");
         let (mut near, mut outbox) = (None, None);
         if let (Some(glance), Some(records)) = (socket.glance(), socket.take_records()) {
             near = Some(Near { glance, inbox: records.come });
             outbox = Some(records.out);
         }
-        let above = Above { address: datagrams, up: keys.up, results, near: outbox };
-        let reader = StreamReader::new(keys.down);
+        let (tags, up) = (results.tags, session.as_ref().map_or(keys.up, |session| session.up));
+        let (reader, writer, seals) = match (session, results.data) {
+            (Some(session), Some(data)) => {
+                let (reader, writer) = (ReaderKeys::down(&session, &data), WriterKeys::up(&session));
+                let opener = Opener::new(session.mode, data);
+                let sealer = Sealer::new(session.mode, session.data_up);
+                (reader, writer, Some(Box::new(Seals::new(sealer, opener))))
+            }
+            _ => (ReaderKeys::Checked(keys.down), WriterKeys::Checked(keys.up), None),
+        };
+        let above = Above { address: datagrams, up, results: tags, near: outbox, writer, seals };
+        let reader = StreamReader::with(reader);
         (Link { socket, reader, low_water: LowWater::new(), blocked: false, near }, above)
     }
 }
@@ -354,6 +367,7 @@ impl Lane {
         }
         if now >= self.core.next_deadline() {
             self.read_datagrams(now);
+            self.driver.tick(now.0);
             self.core.on_timer(now, &mut self.driver);
             self.settle(now);
         }
@@ -436,7 +450,9 @@ impl Lane {
                 self.driver.stream_broken = true;
             }
         }
-        while self.driver.writer.next_written().is_some() {}
+        while let Some(written) = self.driver.writer.next_written() {
+            self.driver.take_back(written.payload);
+        }
         self.settle(now);
     }
 
@@ -568,12 +584,15 @@ fn take_one(now: Nanos, core: &mut LeafCore, driver: &mut Driver, config: &LeafC
         return;
     }
     driver.settle_on(datagram.source);
+    let Some(payload) = driver.open(datagram) else {
+        driver.counters.datagrams_rejected += 1;
+        return;
+    };
     let body = if header.kind.carries_data() {
-        let payload = datagram.payload;
         driver.arriving = Arriving::Here(payload.as_ptr(), payload.len());
         Body::None
     } else {
-        match Body::parse(header.kind, datagram.payload) {
+        match Body::parse(header.kind, payload) {
             Ok(body) => body,
             Err(_) => {
                 driver.counters.datagrams_rejected += 1;

@@ -26,6 +26,7 @@ mod looking;
 mod operation;
 mod poll;
 mod roaming;
+mod seals;
 mod wait;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};

@@ -90,6 +90,7 @@ fn connect_lane(
         child: attachment.child,
         local: attachment.address,
         udp_port: datagrams.local_addr().port(),
+        mode: ticket.limits.mode,
         shares: Params::shares_memory()?,
         ucx,
         patience: deadline.whole,

@@ -8,7 +8,9 @@ use trib_messages::quota::QuotaField;
 use trib_messages::reply::{Refusal, Resource};
 use trib_messages::request::QuotaAsk;
 use trib_topology::{Bound, LimitTable};
-use trib_wire::header::HEADER_LEN;
+use trib_wire::Mode;
+use trib_wire::header::{DATAGRAM_MAX, HEADER_LEN};
+use trib_wire::mode::SEAL_LEN;
 
 use crate::refuse::too_much;
 
@@ -98,7 +100,8 @@ pub(crate) fn settle(ask: &QuotaAsk, ground: &Ground<'_>) -> Result<Limits, Refu
     let table = ground.table;
     let get = |field: QuotaField| choose(field, ask, table[field]);
     let number = |field: QuotaField| get(field).map(|value| value as u32);
-    let payload = choose(QuotaField::Payload, ask, payload_bound(ground))?;
+    let mode = mode(ask, table)?;
+    let payload = choose(QuotaField::Payload, ask, payload_bound(ground, mode))?;
     let limits = Limits {
         groups: number(QuotaField::Groups)?,
         window: window(ask, payload, ground)?,
@@ -114,6 +117,7 @@ pub(crate) fn settle(ask: &QuotaAsk, ground: &Ground<'_>) -> Result<Limits, Refu
         heartbeat_ms: number(QuotaField::HeartbeatMs)?,
         dead_after_ms: number(QuotaField::DeadAfterMs)?,
         recovery: Recovery::from_number(get(QuotaField::Recovery)?).unwrap_or_default(),
+        mode,
         faults: ground.faults,
     };
     check_pairs(&limits)?;
@@ -127,9 +131,11 @@ pub(crate) fn truesize(payload: u64) -> u64 {
     packet.next_power_of_two().max(SMALLEST)
 }
 
-fn payload_bound(ground: &Ground<'_>) -> Bound {
+fn payload_bound(ground: &Ground<'_>, mode: Mode) -> Bound {
     let headers = if ground.ipv6 { IPV6_UDP } else { IPV4_UDP };
-    let fits = (u64::from(ground.mtu) - headers - HEADER_LEN as u64) / 8 * 8;
+    let seal = if mode.seals() { SEAL_LEN as u64 } else { 0 };
+    let longest = u64::from(ground.mtu).min(u64::from(DATAGRAM_MAX) + HEADER_LEN as u64 + headers);
+    let fits = (longest - headers - HEADER_LEN as u64 - seal) / 8 * 8;
     let Bound { default, maximum } = ground.table[QuotaField::Payload];
     let mut default = default.min(fits);
     // Small fragments in a window keep a tree busy, and large ones that the kernel drops do not. So
@@ -169,6 +175,21 @@ fn window(ask: &QuotaAsk, payload: u64, ground: &Ground<'_>) -> Result<u32, Refu
         }
         _ => Ok(window as u32),
     }
+}
+
+/// The mode of the job's data path. The fabric's default, or its tenant's, is the least.
+fn mode(ask: &QuotaAsk, table: &LimitTable) -> Result<Mode, Refusal> {
+    let (field, row) = (QuotaField::DataPath, QuotaField::DataPath.row());
+    let (chosen, least) = (choose(field, ask, table[field])?, table[field].default);
+    if chosen < least {
+        let text = format!(
+            "the job asks for data_path = {}, here no job gets less than {}: ask for that or more, or leave it out",
+            row.written(chosen),
+            row.written(least)
+        );
+        return Err(too_much(Resource::DataPath, chosen, least, text));
+    }
+    Ok(u8::try_from(chosen).ok().and_then(Mode::from_code).unwrap_or_default())
 }
 
 /// What was asked for, or else the default. It is refused beyond the maximum, and outside the

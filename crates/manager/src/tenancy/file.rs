@@ -24,6 +24,7 @@
 //! memory = "50%"          # of [node]
 //! reserve = "1/4"         # of [node] and [root]: nobody else gets it
 //! hosts = ["h[0-3]"]      # nobody else's jobs run there
+//! data_path = "signed"    # the least that protects its payloads
 //! sees = "all"            # also jobs of others; "own" if left out
 //! ```
 
@@ -40,6 +41,7 @@ use toml::Spanned;
 use trib_control::is_tenant_name;
 use trib_topology::Topology;
 use trib_topology::hostlist::expand;
+use trib_wire::Mode;
 
 use super::amounts::{Caps, Kind, Share};
 use super::book::Scope;
@@ -108,6 +110,7 @@ struct Entry {
     reserve: Option<Spanned<Share>>,
     #[serde(default)]
     hosts: Vec<Spanned<String>>,
+    data_path: Option<Mode>,
     #[serde(default)]
     sees: Sees,
 }
@@ -229,6 +232,7 @@ fn add(policy: &mut Policy, entry: &Entry, topology: &Topology) -> Result<(), Fa
         tenant.node.set(kind, Some(limit(kind, amount, &policy.node)?));
     }
     tenant.reserve = entry.reserve.as_ref().map(|share| *share.get_ref());
+    tenant.data_path = entry.data_path;
     tenant.sees_all = entry.sees == Sees::All;
     policy.tenants.insert(name.clone(), tenant);
     if let Some(reserve) = &entry.reserve {

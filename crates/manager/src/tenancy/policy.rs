@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use trib_messages::quota::QuotaField;
 use trib_topology::{Bound, LimitTable};
+use trib_wire::Mode;
 use trib_wire::header::WINDOW_MAX;
 
 use super::amounts::{Amounts, Caps, Kind, Share};
@@ -39,6 +40,8 @@ pub(crate) struct Tenant {
     pub node: Caps,
     /// The share of every capacity that no other tenant may take.
     pub reserve: Option<Share>,
+    /// The least that protects the payloads of its jobs, if the fabric does not demand more.
+    pub data_path: Option<Mode>,
     /// Whether it is told of other tenants' jobs.
     pub sees_all: bool,
 }
@@ -127,6 +130,10 @@ impl Policy {
             let default = share.unwrap_or(default).min(most.unwrap_or(u64::MAX)).max(least);
             table[field] = Bound { default: default.min(maximum), maximum };
         }
+        let least = self.tenants.get(tenant).and_then(|tenant| tenant.data_path);
+        let Bound { default, maximum } = table[QuotaField::DataPath];
+        let default = default.max(least.map_or(0, |mode| mode.code().into()));
+        table[QuotaField::DataPath] = Bound { default, maximum: maximum.max(default) };
         table
     }
 }
@@ -164,6 +171,24 @@ mod tests {
         assert_eq!(greedy.lower(OTHERS, &table)[QuotaField::Streams].default, 32);
         assert_eq!(greedy.lower("astro", &table)[QuotaField::Streams].default, 48);
         assert_eq!(Policy::default().lower(OTHERS, &table), table);
+    }
+
+    #[test]
+    fn a_tenant_raises_what_protects_payloads_and_never_lowers_it() {
+        let mut policy = policy();
+        let field = QuotaField::DataPath;
+        let least = |policy: &Policy, table: &LimitTable| policy.lower("astro", table)[field].default;
+        let mut table = LimitTable::default();
+        for (fabric, tenant, expected) in [(0, None, 0), (0, Some(Mode::Signed), 1), (2, Some(Mode::Signed), 2)] {
+            table[field] = Bound { default: fabric, ..table[field] };
+            policy.tenants.entry("astro".into()).or_default().data_path = tenant;
+            assert_eq!(least(&policy, &table), expected);
+            assert_eq!(policy.lower(OTHERS, &table)[field], table[field], "another one's is as before");
+        }
+        // A fabric that gives no more than it demands gives a tenant what that one demands.
+        table[field] = Bound { default: 0, maximum: 0 };
+        policy.tenants.entry("astro".into()).or_default().data_path = Some(Mode::Encrypted);
+        assert_eq!(policy.lower("astro", &table)[field], Bound { default: 2, maximum: 2 });
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Interest, Registry as Polled, Token};
 use trib_control::Sparing;
+use trib_keys::Session;
 use trib_transport::tcp::{Admission, Caller, HandshakeError, Progress, StreamSocket};
 use trib_wire::hello::{Hello, Status};
 
@@ -64,7 +65,7 @@ impl Callers {
         number: usize,
         admission: &mut impl Admission,
         polled: &Polled,
-    ) -> Option<(Hello, SocketAddr, StreamSocket)> {
+    ) -> Option<(Hello, SocketAddr, StreamSocket, Option<Session>)> {
         let slot = self.all.get_mut(number)?;
         match slot.as_mut()?.advance(admission) {
             Progress::Reading | Progress::Writing => None,
@@ -85,7 +86,8 @@ impl Callers {
                     tracing::error!(%error, "cannot hand a connection over");
                     return None;
                 }
-                Some((hello, peer, caller.into_socket()))
+                let session = caller.take_session();
+                Some((hello, peer, caller.into_socket(), session))
             }
         }
     }

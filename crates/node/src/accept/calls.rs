@@ -71,6 +71,7 @@ fn as_child(grant: &NodeGrant, placement: &Placement, candidate: usize, worker: 
         node: parent.node,
         child: parent.child,
         channel: 0,
+        mode: grant.limits.mode,
         udp_port: worker.udp_port,
         shares: true,
         ucx,
@@ -84,7 +85,17 @@ fn as_candidate(grant: &NodeGrant, placement: &Placement, candidate: usize) -> O
     let (target, hello) = (*grant.candidates.get(candidate)?, grant.root.as_ref()?.hello(placement));
     let (job, epoch, placement) = (grant.job, placement.epoch(grant.epoch), placement.clone());
     let child = ChildIndex::ALL;
-    let identity =
-        Identity { job, epoch, node: grant.node, child, channel: 0, udp_port: 0, shares: true, ucx: None, placement };
+    let identity = Identity {
+        job,
+        epoch,
+        node: grant.node,
+        child,
+        channel: 0,
+        mode: grant.limits.mode,
+        udp_port: 0,
+        shares: true,
+        ucx: None,
+        placement,
+    };
     Some((identity, target, hello))
 }

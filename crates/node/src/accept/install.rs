@@ -143,7 +143,7 @@ fn refusal(resource: Resource, asked: u64, available: u64, text: String) -> Refu
 mod tests {
     use trib_keys::{EdgeKey, JobKey, RootKey};
     use trib_messages::job::{GrantParent, Limits as Quota, ParentCandidate};
-    use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Rank, RankList};
+    use trib_wire::{ChildIndex, Epoch, JobId, Mode, NodeId, Rank, RankList};
 
     use super::*;
 
@@ -165,6 +165,7 @@ mod tests {
             heartbeat_ms: 100,
             dead_after_ms: 300,
             recovery: trib_messages::policy::Recovery::Retry,
+            mode: Mode::Checked,
             faults: false,
         };
         let (key, job, node) = (JobKey([1; 32]), JobId(job), NodeId(0));
@@ -210,7 +211,7 @@ mod tests {
         let mut registry = Registry::default();
         for job in [1, 2] {
             assert!(prepare(&registry, &grant(job), most).unwrap().is_some());
-            registry.insert(grant(job), 0, 4000, None);
+            registry.insert(grant(job), 0, 4000, None, [7; 16]);
         }
         let refusal = prepare(&registry, &grant(3), most).map(drop).unwrap_err();
         assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Memory, each, each / 2));

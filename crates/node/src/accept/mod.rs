@@ -30,7 +30,9 @@ use trib_messages::recovery::{EpochPart, Replayed};
 use trib_messages::reply::Refusal;
 use trib_proto::node::Link;
 use trib_transport::memory::Door as NearDoor;
+use trib_transport::tcp::handshake::nonce;
 use trib_transport::tcp::{HandshakeError, StreamSocket};
+use trib_wire::auth::FrameKey;
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
 
 use crate::Error;
@@ -272,7 +274,8 @@ impl Acceptor {
         let ucx = install::ucx(&self.workers[chosen], &grant)?;
         let udp_port = self.workers[chosen].udp_port;
         let key = (grant.job, grant.node);
-        self.registry.insert(grant, chosen, udp_port, ucx);
+        let drawn = nonce().map_err(|error| install::broken(&error.to_string()))?;
+        self.registry.insert(grant, chosen, udp_port, ucx, drawn);
         self.follow(Some((key, buffers)));
         Ok(())
     }
@@ -297,9 +300,10 @@ impl Acceptor {
                 Step::Leave { key, worker, placement } => {
                     self.workers[worker].mailbox.post(Command::Leave { key, placement });
                 }
-                Step::Begin { grant, worker, placement } => {
+                Step::Begin { grant, worker, placement, results } => {
                     let reserved = reserved.take_if(|(key, _)| *key == (grant.job, grant.node));
-                    self.begin(*grant, worker, placement, reserved.map(|(_, buffers)| buffers));
+                    let own = (reserved.map(|(_, buffers)| buffers), results);
+                    self.begin(*grant, worker, placement, own);
                 }
                 Step::Forget(key) => self.forget(key),
             }
@@ -309,13 +313,19 @@ impl Acceptor {
         }
     }
 
-    fn begin(&mut self, grant: NodeGrant, worker: usize, placement: Placement, buffers: Option<Buffers>) {
+    fn begin(
+        &mut self,
+        grant: NodeGrant,
+        worker: usize,
+        placement: Placement,
+        (buffers, results): (Option<Buffers>, FrameKey),
+    ) {
         if placement != Placement::FIRST {
             let epoch = placement.epoch(grant.epoch).0;
             tracing::warn!(job = grant.job.0, node = grant.name, lane = grant.lane, epoch, "a logical node comes here");
             probes::watch(&grant, &placement, self.door.handle.clone());
         }
-        let host = Command::Host(Box::new(grant.clone()), placement.clone(), buffers.map(Box::new));
+        let host = Command::Host(Box::new(grant.clone()), placement.clone(), buffers.map(Box::new), results);
         self.workers[worker].mailbox.post(host);
         if !grant.recovers && grant.parent.is_some() {
             let (candidate, purpose, patience) = (0, Purpose::Parent, PATIENCE);
@@ -343,6 +353,7 @@ impl Acceptor {
                     socket: open.socket,
                     datagrams: open.datagrams,
                     results: Some(open.results),
+                    session: open.session,
                     apart: false,
                 };
                 worker.post(Command::LinkUp { key, epoch, link: PARENT, opened });
@@ -425,14 +436,16 @@ impl Acceptor {
         });
         // A child that brings news of a placement finds its node in that placement.
         self.follow(None);
-        let Some((hello, peer, socket)) = opened.filter(|(hello, ..)| self.registry.is_of_today(hello)) else { return };
+        let Some((hello, peer, socket, session)) = opened.filter(|(hello, ..)| self.registry.is_of_today(hello)) else {
+            return;
+        };
         let key = (hello.job, hello.node);
         if let Some((_, worker)) = self.registry.find(key) {
             let datagrams = SocketAddr::new(peer.ip(), hello.udp_port);
             let link = usize::from(hello.child.0);
             let would_share = |(_, address): &(NearDoor, SocketAddr)| address.ip() == peer.ip().to_canonical();
             let apart = !socket.is_near() && self.door.near.as_ref().is_some_and(would_share);
-            let opened = Opened { socket, datagrams, results: None, apart };
+            let opened = Opened { socket, datagrams, results: None, session, apart };
             self.workers[worker].mailbox.post(Command::LinkUp { key, epoch: hello.epoch, link, opened });
         }
     }

@@ -20,7 +20,7 @@ use trib_transport::tcp::{Admission, Admitted, Denied};
 use trib_transport::ucx::UcxWorker;
 use trib_waiting::clock::Clock;
 use trib_wire::auth::FrameKey;
-use trib_wire::hello::{Hello, Status};
+use trib_wire::hello::{Hello, Nonce, Status};
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
 
 use super::chronicle::Chronicle;
@@ -59,7 +59,7 @@ pub(crate) enum Step {
     /// Its tree has another placement: the core ends, if there is one.
     Leave { key: Key, worker: usize, placement: Placement },
     /// This process hosts it from now on.
-    Begin { grant: Box<NodeGrant>, worker: usize, placement: Placement },
+    Begin { grant: Box<NodeGrant>, worker: usize, placement: Placement, results: FrameKey },
     /// It has left, and cannot come back, because the manager has ended its job.
     Forget(Key),
 }
@@ -94,6 +94,8 @@ struct Entry {
     ucx: Option<UcxWorker>,
     /// When it was installed, milliseconds since 1970-01-01 UTC.
     since_ms: u64,
+    /// What was drawn for it then.
+    drawn: Nonce,
     /// The manager has ended the job: children that are here finish, and no other child may
     /// connect.
     ended: bool,
@@ -102,6 +104,16 @@ struct Entry {
 impl Entry {
     fn tree(&self) -> Tree {
         (self.grant.job, self.grant.lane)
+    }
+
+    /// The key that children get in their handshakes. A placement is one of a logical node here
+    /// once at most, so a core that seals payloads with what follows from it is the only one that
+    /// ever has.
+    fn results(&self, placement: &Placement) -> FrameKey {
+        match self.grant.limits.mode.seals() {
+            true => self.grant.key.fresh_results(placement, &self.drawn),
+            false => self.grant.key.results(placement),
+        }
     }
 
     /// Whether a Hello of this child may come from there. A candidate may come from wherever it
@@ -146,7 +158,15 @@ impl Registry {
     }
 
     /// Adds a grant. From now on children may connect. A primary hosts the logical node at once.
-    pub(crate) fn insert(&mut self, grant: NodeGrant, worker: usize, udp_port: u16, ucx: Option<UcxWorker>) {
+    /// `drawn` was drawn for it.
+    pub(crate) fn insert(
+        &mut self,
+        grant: NodeGrant,
+        worker: usize,
+        udp_port: u16,
+        ucx: Option<UcxWorker>,
+        drawn: Nonce,
+    ) {
         let (key, tree, now) = ((grant.job, grant.node), (grant.job, grant.lane), self.now());
         // The parent of a job that does not move is called once, and no move follows.
         let parent = grant.parent.as_ref().filter(|_| grant.recovers);
@@ -161,7 +181,7 @@ impl Registry {
         if grant.candidate == 0 && host.begin(now, grant.node) {
             self.begun.insert(key);
         }
-        self.nodes.insert(key, Entry { grant, worker, udp_port, ucx, since_ms: unix_ms(), ended: false });
+        self.nodes.insert(key, Entry { grant, worker, udp_port, ucx, drawn, since_ms: unix_ms(), ended: false });
     }
 
     /// When the newest of the logical nodes was installed.
@@ -280,7 +300,8 @@ impl Registry {
         for key in std::mem::take(&mut self.begun) {
             let Some((entry, host)) = self.hosted(key) else { continue };
             let (grant, placement) = (Box::new(entry.grant.clone()), host.view().placement().clone());
-            steps.push(Step::Begin { grant, worker: entry.worker, placement });
+            let results = entry.results(&placement);
+            steps.push(Step::Begin { grant, worker: entry.worker, placement, results });
         }
         steps
     }
@@ -458,6 +479,10 @@ impl Admission for Registry {
 
     fn confirm(&mut self, hello: &Hello, peer: SocketAddr) -> Result<FrameKey, Denied> {
         self.seat(hello, peer).map_err(|(status, _)| Denied::Status(status))?;
+        // Only who has the key of the edge is told so.
+        if self.nodes.get(&(hello.job, hello.node)).is_some_and(|entry| entry.grant.limits.mode != hello.mode) {
+            return Err(Denied::Status(Status::WrongMode));
+        }
         let (now, key) = (self.now(), (hello.job, hello.node));
         if hello.child == ChildIndex::ALL {
             self.learn(key, &hello.placement);
@@ -478,7 +503,7 @@ impl Admission for Registry {
         }
         self.begun.extend(Some(key).filter(|_| heard.begins));
         verdict.and_then(|()| match self.nodes.get(&key) {
-            Some(entry) => Ok(entry.grant.key.results(&hello.placement)),
+            Some(entry) => Ok(entry.results(&hello.placement)),
             None => Err(Denied::Status(Status::UnknownNode)),
         })
     }
@@ -497,7 +522,7 @@ fn hello_key(grant: &NodeGrant, hello: &Hello) -> Option<HelloKey> {
 mod tests {
     use trib_keys::JobKey;
     use trib_messages::job::{GrantChild, Limits};
-    use trib_wire::{ChildKind, Rank, RankList};
+    use trib_wire::{ChildKind, Mode, Rank, RankList};
 
     use super::*;
 
@@ -532,6 +557,7 @@ mod tests {
                 heartbeat_ms: 100,
                 dead_after_ms: 2,
                 recovery: trib_messages::policy::Recovery::Retry,
+                mode: Mode::Checked,
                 faults: false,
             },
             world_size: 2,
@@ -556,13 +582,14 @@ mod tests {
             node: NodeId(0),
             child: ChildIndex(0),
             channel: 0,
+            mode: Mode::Checked,
             udp_port: 9,
             nonce: [0; 16],
             placement: Placement::FIRST,
         };
         let peer: SocketAddr = "10.0.0.2:77".parse().unwrap();
         let mut registry = Registry::default();
-        registry.insert(grant(), 0, 4000, None);
+        registry.insert(grant(), 0, 4000, None, [7; 16]);
         let mut status = |hello: &Hello, peer| registry.admit(hello, peer).err().map(|e| e.0);
         assert_eq!(status(&Hello { job: JobId(2), ..hello.clone() }, peer), Some(Status::UnknownJob));
         assert_eq!(status(&Hello { node: NodeId(5), ..hello.clone() }, peer), Some(Status::UnknownNode));
@@ -590,6 +617,7 @@ mod tests {
             node: NodeId(0),
             child: ChildIndex(0),
             channel: 0,
+            mode: Mode::Checked,
             udp_port: 9,
             nonce: [0; 16],
             placement,
@@ -599,7 +627,7 @@ mod tests {
         let mut registry = Registry::default();
         // This process is the backup of node 0.
         let candidates = ["10.0.0.1:4000", "10.0.0.9:4000"].map(|address| address.parse().unwrap()).to_vec();
-        registry.insert(NodeGrant { recovers: true, candidate: 1, candidates, ..grant() }, 0, 4000, None);
+        registry.insert(NodeGrant { recovers: true, candidate: 1, candidates, ..grant() }, 0, 4000, None, [7; 16]);
         let first = hello(Placement::FIRST);
         assert!(registry.admit(&first, peer).is_ok(), "the refusal has to be proven");
         assert_eq!(registry.confirm(&first, peer), Err(Denied::Status(Status::UnknownNode)), "it is elsewhere");
@@ -643,7 +671,7 @@ mod tests {
     fn a_node_of_an_ended_job_is_forgotten_when_its_tree_moves() {
         let (key, mut registry) = ((JobId(1), NodeId(0)), Registry::default());
         let candidates = ["10.0.0.1:4000", "10.0.0.9:4000"].map(|address| address.parse().unwrap()).to_vec();
-        registry.insert(NodeGrant { recovers: true, candidates, ..grant() }, 0, 4000, None);
+        registry.insert(NodeGrant { recovers: true, candidates, ..grant() }, 0, 4000, None, [7; 16]);
         assert!(matches!(registry.take_steps()[..], [Step::Begin { .. }]));
         assert_eq!(registry.end(JobId(1)), [], "its children finish first");
         registry.learn(key, &Placement::FIRST.without(NodeId(0)));
@@ -657,7 +685,7 @@ mod tests {
     fn a_grant_that_comes_again_is_told_from_another() {
         let mut registry = Registry::default();
         assert!(matches!(registry.knows(&grant()), Known::No));
-        registry.insert(grant(), 1, 4000, None);
+        registry.insert(grant(), 1, 4000, None, [7; 16]);
         assert!(matches!(registry.knows(&grant()), Known::Same));
         assert!(matches!(registry.knows(&NodeGrant { epoch: Epoch(4), ..grant() }), Known::Other { .. }));
         assert!(registry.last_came_ms().is_some());

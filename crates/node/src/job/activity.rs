@@ -98,7 +98,8 @@ fn folds(io: &JobIo) -> u64 {
 mod tests {
     use trib_keys::JobKey;
     use trib_messages::job::Limits;
-    use trib_wire::{Epoch, JobId, NodeId, Placement, Rank, RankList};
+    use trib_wire::auth::FrameKey;
+    use trib_wire::{Epoch, JobId, Mode, NodeId, Placement, Rank, RankList};
 
     use trib_messages::via::Via;
 
@@ -127,6 +128,7 @@ mod tests {
             heartbeat_ms: 100,
             dead_after_ms: 300,
             recovery: trib_messages::policy::Recovery::Retry,
+            mode: Mode::Checked,
             faults: false,
         };
         let grant = NodeGrant {
@@ -163,7 +165,8 @@ mod tests {
 
         // All children have to come before the node is spent; the link to the parent does not
         // count.
-        let mut job = Job::new(&grant, &Placement::FIRST, Buffers::for_grant(&grant).unwrap(), Nanos(0));
+        let mut job =
+            Job::new(&grant, &Placement::FIRST, (Buffers::for_grant(&grant).unwrap(), &FrameKey([5; 16])), Nanos(0));
         assert_eq!(watch.ranks([0, 1, 2, 3, PARENT].into_iter()), (2, 1));
         for child in 0..4 {
             assert!(!job.is_spent(), "child {child} has not come");

@@ -1,6 +1,6 @@
 //! A logical node in detail: what its core says, and what only its driver knows.
 
-use trib_messages::explanation::{GROUPS_MAX, NodePart, TrafficPart};
+use trib_messages::explanation::{GROUPS_MAX, NodePart, Protection, TrafficPart};
 use trib_proto::Nanos;
 
 use super::Job;
@@ -15,6 +15,9 @@ impl Job {
             if let Some(traffic) = io.links.traffic(number) {
                 child.connected = true;
                 child.apart = io.links.is_apart(number);
+                let over_network = io.mode.into();
+                let in_memory = io.links.is_in_memory(number);
+                child.protection = Some(if in_memory { Protection::Memory } else { over_network });
                 (child.bytes_in, child.bytes_out, child.queued_bytes) = (traffic.read, traffic.written, traffic.queued);
             }
         }

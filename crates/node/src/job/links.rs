@@ -4,10 +4,12 @@
 use std::io;
 use std::net::SocketAddr;
 
-use trib_keys::EdgeKeys;
+use trib_keys::{EdgeKeys, Results, Session};
 use trib_messages::explanation::CarriedPart;
 use trib_proto::node::Link;
+use trib_seal::Opener;
 use trib_transport::edge::{Inbox, Outbox, Records};
+use trib_transport::sealing::{ReaderKeys, WriterKeys};
 use trib_transport::tcp::{FlushEnd, Parting, StreamReader, StreamSocket, StreamWriter, Written};
 use trib_wire::ChildIndex;
 use trib_wire::auth::FrameKey;
@@ -48,10 +50,13 @@ struct LinkIo {
     state: State,
     /// The frames to be written, which may wait here before the connection is open.
     writer: StreamWriter<JobBuffer>,
-    /// The key of frames that come from the far end by stream.
-    stream_key: FrameKey,
+    /// The key of frames that come from the far end by stream, and that of those to it, where
+    /// payloads have no seal.
+    stream_keys: [FrameKey; 2],
     /// The key of its datagrams. That of a parent's comes with the connection.
     datagram_key: Option<FrameKey>,
+    /// What opens the payloads of its datagrams, if they are sealed.
+    opener: Option<Opener>,
     /// The address at which the far end takes datagrams.
     datagrams: Option<SocketAddr>,
     /// The way of datagrams instead, if memory is shared with the far end.
@@ -91,8 +96,10 @@ pub(crate) struct Opened {
     pub socket: StreamSocket,
     /// The address at which the far end takes datagrams.
     pub datagrams: SocketAddr,
-    /// The key of a parent's datagrams.
-    pub results: Option<FrameKey>,
+    /// What a parent sends to all its children alike.
+    pub results: Option<Results>,
+    /// The keys of the connection, if payloads are sealed there.
+    pub session: Option<Session>,
     /// The far end is on this host and shares no memory, though this process would.
     pub apart: bool,
 }
@@ -115,8 +122,9 @@ impl Links {
         let link = |from, to, datagram_key| LinkIo {
             state: State::Expected,
             writer: StreamWriter::new(to, link_max),
-            stream_key: from,
+            stream_keys: [from, to],
             datagram_key,
+            opener: None,
             datagrams: None,
             near: None,
             datagram_bytes: CarriedPart::default(),
@@ -135,16 +143,38 @@ impl Links {
 
     /// The connection of a link is open.
     pub(crate) fn open(&mut self, link: LinkNumber, opened: Opened) {
-        let Opened { mut socket, datagrams, results, apart } = opened;
+        let Opened { mut socket, datagrams, results, session, apart } = opened;
         if let Some(io) = self.get(link) {
-            let reader = StreamReader::new(io.stream_key);
-            io.datagram_key = results.or(io.datagram_key);
+            let [from, to] = io.stream_keys;
+            let (reader, writer);
+            (reader, writer, io.datagram_key, io.opener) = match (session, results) {
+                (None, results) => {
+                    let datagrams = results.map_or(from, |results| results.tags);
+                    (ReaderKeys::Checked(from), WriterKeys::Checked(to), Some(datagrams), None)
+                }
+                (Some(session), None) => {
+                    let opener = Opener::new(session.mode, session.data_up.clone());
+                    (ReaderKeys::up(&session), WriterKeys::down(&session), Some(session.up), Some(opener))
+                }
+                (Some(session), Some(Results { tags, data })) => {
+                    let data = data.expect("where a connection has keys its results have one");
+                    let opener = Opener::new(session.mode, data.clone());
+                    (ReaderKeys::down(&session, &data), WriterKeys::up(&session), Some(tags), Some(opener))
+                }
+            };
+            let reader = StreamReader::with(reader);
+            io.writer.open(writer);
             io.apart = apart;
             io.near = socket.take_records().map(|Records { out, come }| Near { out, come: Some(come) });
             io.state = State::Open(Some(Box::new(Connection { socket, reader, blocked: false })));
             io.datagrams = Some(datagrams);
             self.dirty |= 1 << link;
         }
+    }
+
+    /// Tells the time, by which keys change.
+    pub(crate) fn tick(&mut self, now: u64) {
+        self.all.iter_mut().flatten().for_each(|io| io.writer.tick(now));
     }
 
     /// Whether the link has never been open, or is to be opened again.
@@ -389,6 +419,17 @@ impl Links {
     /// Whether memory is shared with the far end of a link.
     pub(crate) fn is_near(&self, link: LinkNumber) -> bool {
         matches!(self.all.get(link), Some(Some(LinkIo { near: Some(_), .. })))
+    }
+
+    /// Whether frames over the link stay in memory of this host, so that they have no seals.
+    pub(crate) fn is_in_memory(&self, link: LinkNumber) -> bool {
+        let near = self.all.get(link).and_then(|io| io.as_ref()?.near.as_ref());
+        near.is_some_and(|near| near.out.is_memory())
+    }
+
+    /// What opens the payloads of datagrams from the far end of a link, if they are sealed.
+    pub(crate) fn opener(&mut self, link: LinkNumber) -> Option<&mut Opener> {
+        self.get(link)?.opener.as_mut()
     }
 
     /// Where datagrams of a link go whose far end shares memory.

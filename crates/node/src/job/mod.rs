@@ -3,7 +3,7 @@
 //! Map: `activity` (whether it has work), `buffers` (the job's memory), `links`
 //! (connections to parent and children), `output` (the core's wishes carried out), `fold` (the
 //! kernels), `sink` (frames from a connection into the core), `latencies` (how long fragments and
-//! segments stayed), `stay` (how long it
+//! segments stayed), `sealing` (payloads that others must not change or read), `stay` (how long it
 //! took to fold again), `explain` (what it waits for), `faults` (why groups of it could not go on),
 //! `lifetime` (when it is over).
 
@@ -16,6 +16,7 @@ mod latencies;
 mod lifetime;
 mod links;
 mod output;
+mod sealing;
 mod sink;
 mod stay;
 
@@ -26,14 +27,16 @@ pub use latencies::{Latencies, Stages};
 use lifetime::Lifetime;
 pub(crate) use links::{LinkNumber, Links, Opened, PARENT, core_link};
 pub(crate) use output::Output;
+use sealing::Sealing;
 pub(crate) use sink::{Sink, belongs};
 use stay::Stay;
 
+use trib_keys::Results;
 use trib_messages::job::NodeGrant;
 use trib_messages::recovery::Replayed;
 use trib_proto::{Nanos, NodeConfig, NodeCore};
 use trib_wire::auth::FrameKey;
-use trib_wire::{ChildIndex, Epoch, Header, JobId, NodeId, Placement};
+use trib_wire::{ChildIndex, Epoch, Header, JobId, Mode, NodeId, Placement};
 
 /// A logical node as its worker keeps it.
 pub(crate) struct Job {
@@ -54,8 +57,12 @@ pub(crate) struct JobIo {
     pub buffers: Buffers,
     /// The key of datagrams to all children.
     pub results: FrameKey,
-    /// The key of frames to the parent.
+    /// The key of datagrams to the parent.
     pub up: FrameKey,
+    /// The mode of the job's data path.
+    pub mode: Mode,
+    /// What seals payloads, in a mode that does.
+    pub sealing: Option<Sealing>,
     /// Bytes of vector that went into folds so far. Each child's piece counts.
     pub bytes_folded: u64,
     /// How long fragments and segments stayed here so far.
@@ -108,11 +115,17 @@ impl Job {
         (datagrams + segments) as u64
     }
 
-    pub(crate) fn new(grant: &NodeGrant, placement: &Placement, buffers: Buffers, now: Nanos) -> Job {
+    /// `results` is the key that children get in their handshakes.
+    pub(crate) fn new(
+        grant: &NodeGrant,
+        placement: &Placement,
+        (buffers, results): (Buffers, &FrameKey),
+        now: Nanos,
+    ) -> Job {
         let parent = grant.parent.as_ref().map(|p| (p.node, p.child));
         let epoch = placement.epoch(grant.epoch);
         let identity = Identity { job: grant.job, epoch, node: grant.node, parent };
-        let results = grant.key.results(placement);
+        let Results { tags: results, data } = Results::of(results, grant.limits.mode);
         let above = grant.parent.as_ref().map(|parent| parent.hosted(placement).key.keys(placement));
         // A root never sends up, so this key is never used.
         let up = above.as_ref().map_or(results, |above| above.up);
@@ -132,6 +145,8 @@ impl Job {
                 buffers,
                 results,
                 up,
+                mode: grant.limits.mode,
+                sealing: data.map(|data| Sealing::new(grant.limits.mode, data)),
                 bytes_folded: 0,
                 latencies,
                 replayed: Replayed::default(),
@@ -145,6 +160,27 @@ impl Job {
             },
             lifetime: Lifetime::new(now),
             watch: FoldWatch::new(grant, now),
+        }
+    }
+}
+
+impl JobIo {
+    /// The connection of a link is open.
+    pub(crate) fn open(&mut self, link: LinkNumber, opened: Opened) {
+        if link == PARENT
+            && let (Some(sealing), Some(session)) = (&mut self.sealing, &opened.session)
+        {
+            self.up = session.up;
+            sealing.open_up(session);
+        }
+        self.links.open(link, opened);
+    }
+
+    /// Tells the time, by which keys change.
+    pub(crate) fn tick(&mut self, now: Nanos) {
+        if let Some(sealing) = &mut self.sealing {
+            sealing.tick(now.0);
+            self.links.tick(now.0);
         }
     }
 }

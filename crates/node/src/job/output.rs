@@ -6,12 +6,13 @@ use trib_messages::recovery::Replayed;
 use trib_proto::node::{Fold, NodeOutput, Note, Part, Payload, Stage, Target};
 use trib_proto::{Nanos, Path};
 use trib_transport::landing::Source;
-use trib_transport::udp::{DatagramSocket, Sent, seal};
+use trib_transport::udp::{DatagramSocket, Sent, seal, seal_with};
 use trib_wire::body::BodyBytes;
 use trib_wire::header::HEADER_LEN;
 use trib_wire::ids::CHILDREN_MAX;
-use trib_wire::{Fault, Header, NodeId, Placement};
+use trib_wire::{Fault, Header, NodeId, Placement, Seal};
 
+use super::sealing::Direction;
 use super::{JobBuffer, JobIo, LinkNumber, PARENT, fold};
 use crate::counters::Tally;
 
@@ -91,8 +92,28 @@ impl Output<'_> {
             Payload::Body(body) => body.to_bytes(),
             _ => BodyBytes::new(),
         };
-        let JobIo { links, name, lane, .. } = &mut *self.io;
+        let JobIo { links, name, lane, sealing, buffers, broken, .. } = &mut *self.io;
+        let mut sealed: Option<(Seal, JobBuffer)> = None;
         for link in link_numbers(target) {
+            if let (Payload::Data { buffer, from }, Some(sealing)) = (&payload, &mut *sealing)
+                && header.payload_len > 0
+                && !links.is_in_memory(link)
+            {
+                // Vector data of a link that is not open is for a far end that is gone.
+                if !links.is_open(link) {
+                    continue;
+                }
+                if sealed.is_none() {
+                    let range = (*from as usize, header.payload_len as usize);
+                    sealed = sealing.segment(direction(target), buffers, buffer, range);
+                }
+                let (Some((seal, buffer)), Some(queue)) = (&sealed, links.queue(link)) else {
+                    broken.get_or_insert_with(|| "there is no buffer for what is to be encrypted".into());
+                    return;
+                };
+                queue.push_sealed(header, buffer.share(0, buffer.len()), seal);
+                continue;
+            }
             let Some(queue) = links.queue(link) else { continue };
             let full = match payload {
                 Payload::Data { buffer, from } => {
@@ -116,7 +137,7 @@ impl Output<'_> {
     }
 
     fn send(&mut self, target: Target, header: &Header, payload: Payload<'_, JobBuffer>) {
-        let JobIo { links, up, results, too_long, .. } = &mut *self.io;
+        let JobIo { links, up, results, sealing, too_long, .. } = &mut *self.io;
         let body = match payload {
             Payload::Body(body) => body.to_bytes(),
             _ => BodyBytes::new(),
@@ -128,15 +149,28 @@ impl Output<'_> {
             }
         };
         let key = if target == Target::Parent { up } else { results };
-        let mut sealed = None;
+        // The header and the payload as they leave the host, if payloads are sealed there.
+        let sealed = match sealing {
+            Some(sealing) if !payload.is_empty() && link_numbers(target).any(|link| !links.is_in_memory(link)) => {
+                sealing.datagram(direction(target), payload)
+            }
+            _ => None,
+        };
+        let sealed = sealed.map(|(seal, payload)| (seal_with(header, key, payload, &seal), payload));
+        let mut head = None;
         let mut addresses = [SocketAddr::from(([0, 0, 0, 0], 0)); CHILDREN_MAX];
         let mut count = 0;
         for link in link_numbers(target) {
             let Some(address) = links.datagrams(link) else { continue };
-            links.count_datagram_out(link, HEADER_LEN + payload.len());
+            let outside = sealed.as_ref().filter(|_| !links.is_in_memory(link));
+            let head_len = outside.map_or(HEADER_LEN, |(head, _)| head.len());
+            links.count_datagram_out(link, head_len + payload.len());
             if let Some(outbox) = links.outbox(link) {
-                let sealed = sealed.get_or_insert_with(|| seal(header, key, payload));
-                if outbox.send(sealed, payload) == Sent::TooLong {
+                let sent = match outside {
+                    Some((head, payload)) => outbox.send(head, payload),
+                    None => outbox.send(head.get_or_insert_with(|| seal(header, key, payload)), payload),
+                };
+                if sent == Sent::TooLong {
                     too_long.push((link, *header));
                 }
                 continue;
@@ -147,13 +181,20 @@ impl Output<'_> {
         if count == 0 {
             return;
         }
-        let refused = self.udp.send(header, key, payload, &addresses[..count]);
+        let refused = match &sealed {
+            Some((head, payload)) => self.udp.send_headed(head, payload, &addresses[..count]),
+            None => self.udp.send(header, key, payload, &addresses[..count]),
+        };
         if refused != 0 {
             let by_socket = |link: &LinkNumber| links.datagrams(*link).is_some() && !links.is_near(*link);
             let reached = link_numbers(target).filter(by_socket).enumerate();
             too_long.extend(reached.filter(|(at, _)| refused >> at & 1 != 0).map(|(_, link)| (link, *header)));
         }
     }
+}
+
+fn direction(target: Target) -> Direction {
+    if target == Target::Parent { Direction::Up } else { Direction::Down }
 }
 
 /// The links of a target, the lowest child first.

@@ -5,6 +5,7 @@ use std::sync::mpsc::Sender;
 use trib_messages::job::NodeGrant;
 use trib_transport::tcp::HandshakeError;
 use trib_transport::ucx::UcxWorker;
+use trib_wire::auth::FrameKey;
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
 
 use super::questions::Question;
@@ -16,8 +17,8 @@ pub(crate) type Key = (JobId, NodeId);
 /// A message to a worker.
 pub(crate) enum Command {
     /// Host this logical node in this placement, with the memory that is reserved for it. Without
-    /// any, memory is to be had that was kept free for it.
-    Host(Box<NodeGrant>, Placement, Option<Box<Buffers>>),
+    /// any, memory is to be had that was kept free for it. The key is the one that children get.
+    Host(Box<NodeGrant>, Placement, Option<Box<Buffers>>, FrameKey),
     /// Links over UCX go through this.
     UseUcx(UcxWorker),
     /// A connection of a hosted node is open and authenticated.

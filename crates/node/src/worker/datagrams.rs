@@ -9,7 +9,7 @@ use trib_proto::{Nanos, Path};
 use trib_transport::landing::Landing;
 use trib_transport::udp::{Datagram, DatagramSocket, RecvBatch, UdpCounters};
 use trib_waiting::Turns;
-use trib_wire::header::HEADER_LEN;
+use trib_wire::body::BodyBytes;
 use trib_wire::{Body, Kind};
 
 use super::asides::{Asides, DATAGRAM_MAX};
@@ -179,58 +179,82 @@ pub(super) fn take(
     socket: &mut DatagramSocket,
     tally: &mut Tally,
 ) {
-    let Some(body) = check(job, link, datagram, tally) else { return };
-    job.io.links.count_datagram_in(link, HEADER_LEN + datagram.payload.len());
-    let mut out = Output { io: &mut job.io, udp: socket, tally };
-    let data = if datagram.header.kind.carries_data() && !datagram.payload.is_empty() {
-        let Some(mut buffer) = out.io.buffers.take(Path::Datagram, datagram.payload.len()) else {
-            out.tally.pool_exhausted += 1;
+    if !check(job, link, datagram, tally) {
+        return;
+    }
+    let (header, payload) = (&datagram.header, datagram.payload);
+    job.io.links.count_datagram_in(link, datagram.bytes());
+    let (body, data) = if !header.kind.carries_data() {
+        let Some(body) = read_body(job, link, datagram, tally) else { return };
+        (body, None)
+    } else if payload.is_empty() {
+        (Body::None, None)
+    } else {
+        let Some(mut buffer) = job.io.buffers.take(Path::Datagram, payload.len()) else {
+            tally.pool_exhausted += 1;
             return;
         };
-        buffer.bytes_mut().copy_from_slice(datagram.payload);
-        out.tally.payload_bytes_in += datagram.payload.len() as u64;
-        Some(buffer)
-    } else {
-        None
+        buffer.bytes_mut().copy_from_slice(payload);
+        if !open(job, link, datagram, buffer.bytes_mut(), tally) {
+            return;
+        }
+        tally.payload_bytes_in += payload.len() as u64;
+        (Body::None, Some(buffer))
     };
-    let frame = Frame { path: Path::Datagram, header: &datagram.header, body: &body, data };
+    let mut out = Output { io: &mut job.io, udp: socket, tally };
+    let frame = Frame { path: Path::Datagram, header, body: &body, data };
     job.core.on_frame(now, core_link(link), frame, &mut out);
 }
 
-/// The body, if the datagram passes all checks. Otherwise it is counted.
-fn check(job: &Job, link: LinkNumber, datagram: &Datagram<'_>, tally: &mut Tally) -> Option<Body> {
+/// Whether the datagram is for this job, from that link, with a right header. Otherwise it is
+/// counted.
+fn check(job: &Job, link: LinkNumber, datagram: &Datagram<'_>, tally: &mut Tally) -> bool {
     let header = &datagram.header;
     if !matches!(header.kind, Kind::Contribution | Kind::Probe | Kind::Result | Kind::Held | Kind::Nack) {
         tally.rejected_kind += 1;
-        return None;
+        return false;
     }
     if header.epoch != job.io.identity.epoch {
         tally.rejected_epoch += 1;
-        return None;
+        return false;
     }
     let Some(key) = job.io.links.datagram_key(link).filter(|_| belongs(&job.io.identity, core_link(link), header))
     else {
         tally.rejected_child += 1;
-        return None;
+        return false;
     };
     if job.io.links.datagrams(link) != Some(datagram.source) {
         tally.rejected_source += 1;
-        return None;
+        return false;
     }
     if datagram.verify(key).is_err() {
         tally.rejected_tag += 1;
+        return false;
+    }
+    true
+}
+
+/// Checks the payload of a datagram whose header is right, and decrypts it where `payload`, a copy
+/// of it, is. What is not what the far end has sealed is counted.
+fn open(job: &mut Job, link: LinkNumber, datagram: &Datagram<'_>, payload: &mut [u8], tally: &mut Tally) -> bool {
+    let is_right = match (job.io.links.opener(link), datagram.seal()) {
+        (None, seal) => seal.is_none(),
+        (Some(_), None) => payload.is_empty(),
+        (Some(opener), Some(seal)) => opener.open(&seal, payload).is_ok(),
+    };
+    tally.rejected_tag += u64::from(!is_right);
+    is_right
+}
+
+/// The body of a datagram whose header is right. One that is none is counted.
+fn read_body(job: &mut Job, link: LinkNumber, datagram: &Datagram<'_>, tally: &mut Tally) -> Option<Body> {
+    let mut bytes = BodyBytes::from_slice(datagram.payload);
+    if !open(job, link, datagram, &mut bytes, tally) {
         return None;
     }
-    if header.kind.carries_data() {
-        return Some(Body::None);
-    }
-    match Body::parse(header.kind, datagram.payload) {
-        Ok(body) => Some(body),
-        Err(_) => {
-            tally.rejected_body += 1;
-            None
-        }
-    }
+    let body = Body::parse(datagram.header.kind, &bytes);
+    tally.rejected_body += u64::from(body.is_err());
+    body.ok()
 }
 
 /// The number of datagrams that one receive call takes.

@@ -54,7 +54,7 @@ impl Worker {
             }
             self.near.add(slot, link, glance);
         }
-        job.io.links.open(link, opened);
+        job.io.open(link, opened);
         if link != PARENT {
             job.lifetime.child_came(now);
         }

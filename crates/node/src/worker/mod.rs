@@ -54,6 +54,7 @@ use trib_transport::ucx::{NoUcx, UcxWorker};
 use trib_transport::udp::{DatagramSocket, RECV_BUFFER_WANTED};
 use trib_waiting::clock::Clock;
 use trib_waiting::{Patience, Turns, Yields};
+use trib_wire::auth::FrameKey;
 use trib_wire::{JobId, Placement};
 
 use crate::accept::Request;
@@ -291,8 +292,8 @@ impl Worker {
     fn on_mail(&mut self) {
         while let Ok(command) = self.mailbox.try_recv() {
             match command {
-                Command::Host(grant, placement, buffers) => {
-                    self.host(&grant, &placement, buffers.map(|buffers| *buffers))
+                Command::Host(grant, placement, buffers, results) => {
+                    self.host(&grant, &placement, buffers.map(|buffers| *buffers), &results)
                 }
                 Command::UseUcx(ucx) => {
                     if let Err(error) = self.near.use_ucx(ucx, self.poll.registry()) {
@@ -311,7 +312,7 @@ impl Worker {
         }
     }
 
-    fn install(&mut self, grant: &NodeGrant, placement: &Placement, buffers: Buffers) {
+    fn install(&mut self, grant: &NodeGrant, placement: &Placement, own: (Buffers, &FrameKey)) {
         if grant.limits.faults
             && let Err(error) = self.datagrams.socket.inject_faults()
         {
@@ -326,7 +327,7 @@ impl Worker {
         );
         self.tally.jobs_installed += 1;
         let now = self.now();
-        match guard(|| Job::new(grant, placement, buffers, now)) {
+        match guard(|| Job::new(grant, placement, own, now)) {
             Ok(job) => drop(self.hosted.insert(job)),
             Err(why) => {
                 tracing::error!(
@@ -425,6 +426,7 @@ impl Worker {
 
     fn on_timer(&mut self, slot: Slot, now: Nanos) {
         let Some(job) = self.hosted.get_mut(slot) else { return };
+        job.io.tick(now);
         let mut out = Output { io: &mut job.io, udp: &mut self.datagrams.socket, tally: &mut self.tally };
         if now >= job.core.next_deadline() {
             job.core.on_timer(now, &mut out);

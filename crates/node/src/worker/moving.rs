@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use trib_messages::job::NodeGrant;
 use trib_transport::tcp::say;
 use trib_wire::Placement;
+use trib_wire::auth::FrameKey;
 
 use super::hosted::Slot;
 use super::{Key, Worker, guard};
@@ -15,9 +16,15 @@ use crate::news::News;
 
 impl Worker {
     /// A logical node is here from now on.
-    pub(super) fn host(&mut self, grant: &NodeGrant, placement: &Placement, reserved: Option<Buffers>) {
+    pub(super) fn host(
+        &mut self,
+        grant: &NodeGrant,
+        placement: &Placement,
+        reserved: Option<Buffers>,
+        results: &FrameKey,
+    ) {
         match reserved.or_else(|| Buffers::for_grant(grant)) {
-            Some(buffers) => self.install(grant, placement, buffers),
+            Some(buffers) => self.install(grant, placement, (buffers, results)),
             None => {
                 let (key, why) =
                     ((grant.job, grant.node), "there is no memory for it here, though the job was to have some");

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use crate::support::{Tree, node};
 use trib_keys::{EdgeKeys, NodeKey};
-use trib_messages::job::NodeGrant;
+use trib_messages::job::{Limits, NodeGrant};
 use trib_node::Node;
 use trib_transport::tcp::{Connected, HandshakeError, Identity, connect};
 use trib_wire::header::HEADER_LEN;
 use trib_wire::hello::Status;
-use trib_wire::{ChildIndex, Epoch, Header, Kind, NodeId, Placement};
+use trib_wire::{ChildIndex, Epoch, Header, Kind, Mode, NodeId, Placement};
 
 const ROOT: NodeId = NodeId(0);
 const INNER: NodeId = NodeId(1);
@@ -37,12 +37,17 @@ fn grant(candidate: u16) -> NodeGrant {
 
 /// Calls the root in a placement with these keys, as a candidate of the inner node does.
 fn call(node: &Node, placement: &Placement, keys: &EdgeKeys) -> Result<Connected, HandshakeError> {
+    call_as(Mode::Checked, node, placement, keys)
+}
+
+fn call_as(mode: Mode, node: &Node, placement: &Placement, keys: &EdgeKeys) -> Result<Connected, HandshakeError> {
     let identity = Identity {
         job: tree().job,
         epoch: placement.epoch(Epoch(1)),
         node: ROOT,
         child: CHILD,
         channel: 0,
+        mode,
         udp_port: 9,
         shares: true,
         ucx: None,
@@ -75,11 +80,49 @@ fn a_former_candidate_cannot_come_as_the_present_one() {
     // What it has learnt of the epoch in which it took part is of no use in the next one.
     let header = Header::new(Kind::Result, tree().job, Epoch(2), ROOT, ChildIndex::ALL);
     let mut bytes = [0; HEADER_LEN];
-    before.results.seal(&header, &mut bytes);
-    assert!(after.results.verify(&bytes, before.results.tag_of(&header)).is_err());
-    after.results.seal(&header, &mut bytes);
-    assert!(after.results.verify(&bytes, after.results.tag_of(&header)).is_ok());
-    assert!(after.results == root_key(0).results(&moved), "the handshake brings the node's own key");
+    before.results.tags.seal(&header, &mut bytes);
+    assert!(after.results.tags.verify(&bytes, before.results.tags.tag_of(&header)).is_err());
+    after.results.tags.seal(&header, &mut bytes);
+    assert!(after.results.tags.verify(&bytes, after.results.tags.tag_of(&header)).is_ok());
+    assert!(after.results.tags == root_key(0).results(&moved), "the handshake brings the node's own key");
+}
+
+fn is_wrong_mode<T>(outcome: &Result<T, HandshakeError>) -> bool {
+    matches!(outcome, Err(HandshakeError::Refused(Status::WrongMode)))
+}
+
+#[test]
+fn ends_that_know_different_modes_do_not_meet_and_only_who_has_the_key_is_told() {
+    let (keys, strangers) = (root_key(0).edge(CHILD, 0), root_key(1).edge(CHILD, 0));
+    let first = Placement::FIRST;
+    for known in Mode::ALL {
+        let above = node(1);
+        let limits = Limits { mode: *known, ..grant(0).limits };
+        above.install(NodeGrant { limits, ..grant(0) }).unwrap();
+        for said in Mode::ALL {
+            let outcome = call_as(*said, &above, &first, &keys.keys(&first));
+            assert_eq!(outcome.is_ok(), said == known);
+            assert_eq!(is_wrong_mode(&outcome), said != known);
+            assert!(is_bad_key(&call_as(*said, &above, &first, &strangers.keys(&first))));
+        }
+    }
+}
+
+/// A process that gets a grant again counts its seals from 0 again.
+#[test]
+fn the_key_of_results_is_another_one_each_time_that_a_grant_is_taken() {
+    let keys = root_key(0).edge(CHILD, 0).keys(&Placement::FIRST);
+    for (mode, is_new) in [(Mode::Checked, false), (Mode::Signed, true), (Mode::Encrypted, true)] {
+        let results = || {
+            let above = node(1);
+            let limits = Limits { mode, ..grant(0).limits };
+            above.install(NodeGrant { limits, ..grant(0) }).unwrap();
+            let open = call_as(mode, &above, &Placement::FIRST, &keys).unwrap();
+            assert_eq!((open.session.is_some(), open.results.data.is_some()), (mode.seals(), mode.seals()));
+            open.results
+        };
+        assert_eq!(results() != results(), is_new, "{mode}");
+    }
 }
 
 #[test]
@@ -105,6 +148,7 @@ fn only_a_candidate_of_the_root_is_heard_as_one() {
         node: ROOT,
         child: ChildIndex::ALL,
         channel: 0,
+        mode: Mode::Checked,
         udp_port: 0,
         shares: true,
         ucx: None,

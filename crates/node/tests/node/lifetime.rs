@@ -7,7 +7,7 @@ use trib_messages::reply::Resource;
 use trib_transport::tcp::{HandshakeError, Identity, connect};
 use trib_wire::body::Reason;
 use trib_wire::hello::Status;
-use trib_wire::{Epoch, Placement, RankList};
+use trib_wire::{Epoch, Mode, Placement, RankList};
 
 fn call(tree: &Tree, rank: u32, epoch: u32, node: &trib_node::Node) -> Result<(), HandshakeError> {
     let (logical, child) = tree.attachment(rank);
@@ -18,6 +18,7 @@ fn call(tree: &Tree, rank: u32, epoch: u32, node: &trib_node::Node) -> Result<()
         node: logical,
         child,
         channel: 0,
+        mode: Mode::Checked,
         udp_port: 9,
         shares: true,
         ucx: None,

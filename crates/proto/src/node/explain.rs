@@ -26,6 +26,7 @@ impl<B> NodeCore<B> {
             bytes_out: 0,
             queued_bytes: 0,
             apart: false,
+            protection: None,
         };
         let age_ms = |since: Nanos| now.since(since).0 / 1_000_000;
         let tag_of = |index: GroupIndex| self.table.get(index).map_or(0, |group| group.info.key.tag);

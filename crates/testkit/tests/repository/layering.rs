@@ -9,7 +9,7 @@
 //!   manager  node
 //!   topology  proto  control        reduce  transport     none of them knows another
 //!   messages        sums            |       |
-//!   keys ---------------------------|-------+
+//!   keys -----------|---------------|------ seal
 //!   wire -----------+---------------+             waiting, device (nothing below them, no frames)
 //! ```
 
@@ -24,12 +24,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("trib-device", &[]),
     ("trib-wire", &[]),
     ("trib-keys", &["trib-wire"]),
+    ("trib-seal", &["trib-wire", "trib-keys"]),
     ("trib-messages", &["trib-wire", "trib-keys"]),
     ("trib-reduce", &["trib-wire"]),
     ("trib-sums", &["trib-wire"]),
     ("trib-topology", &["trib-wire", "trib-messages"]),
     ("trib-proto", &["trib-wire", "trib-messages"]),
-    ("trib-transport", &["trib-waiting", "trib-wire", "trib-keys"]),
+    ("trib-transport", &["trib-waiting", "trib-wire", "trib-keys", "trib-seal"]),
     ("trib-control", &["trib-wire", "trib-messages"]),
     ("trib-manager", &["trib-wire", "trib-keys", "trib-messages", "trib-topology", "trib-control"]),
     (
@@ -38,6 +39,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "trib-waiting",
             "trib-wire",
             "trib-keys",
+            "trib-seal",
             "trib-messages",
             "trib-reduce",
             "trib-proto",
@@ -52,6 +54,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "trib-device",
             "trib-wire",
             "trib-keys",
+            "trib-seal",
             "trib-messages",
             "trib-reduce",
             "trib-sums",

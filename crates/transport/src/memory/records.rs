@@ -3,8 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use trib_wire::header::HEADER_LEN;
-
 use super::line::Line;
 use super::ring::{Reader, Writer, damaged};
 use super::segment::{Use, ring_len};
@@ -53,16 +51,16 @@ impl NearOutbox {
         &self.counters
     }
 
-    /// Sends a frame that [`seal`](crate::udp::seal) has sealed.
-    pub fn send(&mut self, sealed: &[u8; HEADER_LEN], payload: &[u8]) -> Sent {
-        let len = HEADER_LEN + payload.len();
+    /// Sends a frame whose header [`seal`](crate::udp::seal) has sealed.
+    pub fn send(&mut self, head: &[u8], payload: &[u8]) -> Sent {
+        let len = head.len() + payload.len();
         if len > LONGEST {
             self.counters.send_too_long += 1;
             return Sent::TooLong;
         }
         if self.ring.room().is_ok_and(|room| room >= framed(len)) {
             self.ring.copy_in(&(len as u64).to_ne_bytes());
-            self.ring.copy_in(sealed);
+            self.ring.copy_in(head);
             self.ring.copy_in(payload);
             self.ring.copy_in(&[0; 8][..framed(len) - 8 - len]);
             self.ring.show();

@@ -15,11 +15,13 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
 
 use trib_wire::auth::{FrameKey, payload_crc};
-use trib_wire::header::{FLAG_CRC, HEADER_LEN};
+use trib_wire::header::{FLAG_CRC, FLAG_SEALED, HEADER_LEN};
+use trib_wire::mode::{SEAL_LEN, Seal};
 use trib_wire::short::SHORT_LEN;
 use trib_wire::{GroupIndex, Header, ShortHeader};
 
 use crate::landing::Source;
+use crate::sealing::WriterKeys;
 
 /// How far `flush` came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +52,7 @@ pub struct Written<P> {
 /// The sending half of a connection.
 #[derive(Debug)]
 pub struct StreamWriter<P> {
-    key: FrameKey,
+    keys: WriterKeys,
     control_max: usize,
     /// The memory of the control frames that have not begun, in bytes.
     control_bytes: usize,
@@ -74,9 +76,11 @@ pub struct StreamWriter<P> {
 #[derive(Debug)]
 struct Frame<P> {
     header: Header,
-    /// The header as it travels: `head_len` bytes, long or short.
-    head: [u8; HEADER_LEN],
+    /// The header as it travels: `head_len` bytes, long or short, with the seal behind it.
+    head: [u8; HEADER_LEN + SEAL_LEN],
     head_len: usize,
+    /// The seal of the payload, in a mode that has one.
+    seal: Option<[u8; SEAL_LEN]>,
     content: Content<P>,
 }
 
@@ -97,6 +101,32 @@ struct Lane<P> {
 }
 
 impl<P: Source> Frame<P> {
+    /// A frame whose header is still to be encoded.
+    fn new(header: Header, content: Content<P>, seal: Option<[u8; SEAL_LEN]>) -> Frame<P> {
+        let head_len = if seal.is_some() { HEADER_LEN + SEAL_LEN } else { HEADER_LEN };
+        Frame { header, head: [0; HEADER_LEN + SEAL_LEN], head_len, seal, content }
+    }
+
+    /// Gives a control frame what covers its body in the mode of these keys, and its tag. Until
+    /// then the body is as it was given.
+    fn protect(&mut self, keys: &mut WriterKeys) {
+        self.header.flags &= !(FLAG_CRC | FLAG_SEALED);
+        self.header.payload_crc = 0;
+        if let Content::Body(body) = &mut self.content {
+            match keys {
+                WriterKeys::Checked(_) => {
+                    self.header.flags |= FLAG_CRC;
+                    self.header.payload_crc = payload_crc(body);
+                }
+                WriterKeys::Sealed(keys) => {
+                    self.header.flags |= FLAG_SEALED;
+                    self.seal = Some(keys.seal_body(body).to_bytes());
+                }
+            }
+        }
+        self.encode(None, keys);
+    }
+
     fn payload(&self) -> &[u8] {
         match &self.content {
             Content::None => &[],
@@ -119,29 +149,40 @@ impl<P: Source> Frame<P> {
         size_of::<Frame<P>>() + body
     }
 
-    /// Gives the header the shortest form that can follow the data frame `previous`.
-    fn encode(&mut self, previous: Option<&Header>, key: &FrameKey) {
-        match previous.and_then(|previous| ShortHeader::between(previous, &self.header)) {
-            Some(short) => {
+    /// Gives the header the shortest form that can follow the data frame `previous`, and its tag.
+    fn encode(&mut self, previous: Option<&Header>, keys: &mut WriterKeys) {
+        let short = previous.and_then(|previous| ShortHeader::between(previous, &self.header));
+        let (long, _) = self.head.split_first_chunk_mut().expect("a head has room for a header");
+        match (short, keys) {
+            (None, WriterKeys::Checked(key)) => key.seal(&self.header, long),
+            (None, WriterKeys::Sealed(keys)) => {
+                self.header.emit(keys.next_tag(&self.header, self.seal.as_ref()), long);
+            }
+            (Some(short), keys) => {
                 let mut bytes = [0; SHORT_LEN];
-                short.seal(&self.header, key, &mut bytes);
+                match keys {
+                    WriterKeys::Checked(key) => short.seal(&self.header, key, &mut bytes),
+                    WriterKeys::Sealed(keys) => {
+                        short.emit(keys.next_tag(&self.header, self.seal.as_ref()), &mut bytes);
+                    }
+                }
                 self.head[..SHORT_LEN].copy_from_slice(&bytes);
-                self.head_len = SHORT_LEN;
             }
-            None => {
-                key.seal(&self.header, &mut self.head);
-                self.head_len = HEADER_LEN;
-            }
+        }
+        self.head_len = if short.is_some() { SHORT_LEN } else { HEADER_LEN };
+        if let Some(seal) = &self.seal {
+            self.head[self.head_len..self.head_len + SEAL_LEN].copy_from_slice(seal);
+            self.head_len += SEAL_LEN;
         }
     }
 }
 
 impl<P: Source> StreamWriter<P> {
-    /// A writer that seals with `key` and lets control frames wait that take at most `control_max`
+    /// A writer that tags with `key` and lets control frames wait that take at most `control_max`
     /// bytes, or a single one that takes more.
     pub fn new(key: FrameKey, control_max: usize) -> StreamWriter<P> {
         StreamWriter {
-            key,
+            keys: WriterKeys::Checked(key),
             control_max,
             control_bytes: 0,
             begun: None,
@@ -158,6 +199,28 @@ impl<P: Source> StreamWriter<P> {
         }
     }
 
+    /// The connection is open, and these are its keys. Control frames that wait for it already are
+    /// tagged anew, and sealed.
+    ///
+    /// # Panics
+    /// If anything else waits.
+    pub fn open(&mut self, keys: WriterKeys) {
+        assert!(self.begun.is_none() && self.picked.is_empty() && self.lanes.is_empty(), "only control frames wait");
+        self.keys = keys;
+        for frame in &mut self.control {
+            self.queued_bytes -= frame.len();
+            frame.protect(&mut self.keys);
+            self.queued_bytes += frame.len();
+        }
+    }
+
+    /// Tells the time, in nanoseconds of any clock, by which keys change.
+    pub fn tick(&mut self, now: u64) {
+        if let WriterKeys::Sealed(keys) = &mut self.keys {
+            keys.tick(now);
+        }
+    }
+
     /// Queues a frame with a typed body or none, ahead of all vector data that has not begun.
     /// Payload length, checksum and tag are filled in here.
     pub fn push_control(&mut self, header: &Header, body: &[u8]) -> Result<(), QueueFull> {
@@ -167,17 +230,10 @@ impl<P: Source> StreamWriter<P> {
         }
         let mut header = *header;
         header.payload_len = body.len() as u32;
-        let content = if body.is_empty() {
-            header.flags &= !FLAG_CRC;
-            header.payload_crc = 0;
-            Content::None
-        } else {
-            header.flags |= FLAG_CRC;
-            header.payload_crc = payload_crc(body);
-            Content::Body(body.into())
-        };
-        let mut frame = self.frame(header, content);
-        frame.encode(None, &self.key);
+        let content = if body.is_empty() { Content::None } else { Content::Body(body.into()) };
+        let mut frame = Frame::new(header, content, None);
+        frame.protect(&mut self.keys);
+        self.queued_bytes += frame.len();
         self.control_bytes += frame.memory();
         self.control.push_back(frame);
         Ok(())
@@ -189,13 +245,30 @@ impl<P: Source> StreamWriter<P> {
     /// # Panics
     /// If the payload is not `header.payload_len` bytes long.
     pub fn push_data(&mut self, header: &Header, payload: Option<P>) {
+        debug_assert!(payload.is_none() || matches!(self.keys, WriterKeys::Checked(_)), "a payload without its seal");
+        self.push_in_turn(header, payload, None);
+    }
+
+    /// The same in a mode that seals payloads: the payload is the sealed one.
+    ///
+    /// # Panics
+    /// If the payload is not `header.payload_len` bytes long.
+    pub fn push_sealed(&mut self, header: &Header, payload: P, seal: &Seal) {
+        self.push_in_turn(header, Some(payload), Some(seal));
+    }
+
+    fn push_in_turn(&mut self, header: &Header, payload: Option<P>, seal: Option<&Seal>) {
         let len = payload.as_ref().map_or(0, |p| p.bytes().len());
         assert_eq!(len, header.payload_len as usize, "payload length");
         let mut header = *header;
-        header.flags &= !FLAG_CRC;
+        header.flags &= !(FLAG_CRC | FLAG_SEALED);
+        if seal.is_some() {
+            header.flags |= FLAG_SEALED;
+        }
         header.payload_crc = 0;
         let group = header.group;
-        let frame = self.frame(header, payload.map_or(Content::None, Content::Data));
+        let frame = Frame::new(header, payload.map_or(Content::None, Content::Data), seal.map(Seal::to_bytes));
+        self.queued_bytes += frame.len();
         match self.lanes.iter_mut().find(|lane| lane.group == group) {
             Some(lane) => lane.frames.push_back(frame),
             None => {
@@ -275,24 +348,29 @@ impl<P: Source> StreamWriter<P> {
             }
             !cut
         };
+        let picked = self.picked.len();
         self.picked.retain(&mut keep);
+        let cut = picked - self.picked.len();
         for lane in &mut self.lanes {
             lane.frames.retain(&mut keep);
         }
         self.lanes.retain(|lane| !lane.frames.is_empty());
         self.queued_bytes -= bytes;
-        self.encode_picked();
+        self.encode_picked(cut);
         frames
     }
 
     /// Encodes the picked frames anew after some were removed, because a short header must follow
     /// the frame for which it was made.
-    fn encode_picked(&mut self) {
+    fn encode_picked(&mut self, cut: usize) {
         let mut previous = self.last_begun;
+        if let WriterKeys::Sealed(keys) = &mut self.keys {
+            keys.take_back(cut + self.picked.len());
+        }
         self.picked_bytes = 0;
         for frame in &mut self.picked {
             self.queued_bytes -= frame.len();
-            frame.encode(previous.as_ref(), &self.key);
+            frame.encode(previous.as_ref(), &mut self.keys);
             self.queued_bytes += frame.len();
             self.picked_bytes += frame.len();
             if frame.header.kind.carries_data() {
@@ -335,13 +413,6 @@ impl<P: Source> StreamWriter<P> {
         self.frames
     }
 
-    /// A frame whose header is still to be encoded.
-    fn frame(&mut self, header: Header, content: Content<P>) -> Frame<P> {
-        let frame = Frame { header, head: [0; HEADER_LEN], head_len: HEADER_LEN, content };
-        self.queued_bytes += frame.len();
-        frame
-    }
-
     /// Deficit round robin: a group's turn ends when it has had its share of bytes.
     fn pick(&mut self) {
         let mut previous =
@@ -359,7 +430,7 @@ impl<P: Source> StreamWriter<P> {
             }
             lane.deficit -= len;
             if let Some(mut frame) = lane.frames.pop_front() {
-                frame.encode(previous.as_ref(), &self.key);
+                frame.encode(previous.as_ref(), &mut self.keys);
                 if frame.header.kind.carries_data() {
                     previous = Some(frame.header);
                 }

@@ -3,8 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use trib_wire::header::HEADER_LEN;
-
 use super::LONGEST;
 use super::edge::{Edge, Line};
 use super::worker::UcxWorker;
@@ -40,15 +38,15 @@ impl UcxOutbox {
         &self.counters
     }
 
-    /// Sends a frame that [`seal`](crate::udp::seal) has sealed.
-    pub fn send(&mut self, sealed: &[u8; HEADER_LEN], payload: &[u8]) -> Sent {
-        let len = HEADER_LEN + payload.len();
+    /// Sends a frame whose header [`seal`](crate::udp::seal) has sealed.
+    pub fn send(&mut self, head: &[u8], payload: &[u8]) -> Sent {
+        let len = head.len() + payload.len();
         if len > LONGEST {
             self.counters.send_too_long += 1;
             return Sent::TooLong;
         }
         let turn = self.worker.turn();
-        match self.edge.put_datagram([sealed, payload]) {
+        match self.edge.put_datagram([head, payload]) {
             Some(post) => {
                 self.worker.post(&turn, &self.edge, Line::Datagrams, post);
                 self.counters.sent += 1;

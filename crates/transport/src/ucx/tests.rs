@@ -11,7 +11,7 @@ use trib_keys::HelloKey;
 use trib_wire::auth::FrameKey;
 use trib_wire::hello::{Hello, Status};
 use trib_wire::offer::Offer;
-use trib_wire::{ChildIndex, Epoch, Header, JobId, Kind as FrameKind, NodeId, Placement};
+use trib_wire::{ChildIndex, Epoch, Header, JobId, Kind as FrameKind, Mode, NodeId, Placement};
 
 use super::edge::{Edge, Line};
 use super::message::{Head, Kind};
@@ -400,6 +400,7 @@ fn call(
         node: NodeId(0),
         child: ChildIndex(2),
         channel: 0,
+        mode: Mode::Checked,
         udp_port: 77,
         shares: false,
         ucx: below,

@@ -8,7 +8,8 @@ use std::os::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags};
 use trib_wire::auth::{FrameKey, check_payload};
-use trib_wire::header::{FLAG_CRC, HEADER_LEN};
+use trib_wire::header::{FLAG_CRC, FLAG_SEALED, HEADER_LEN};
+use trib_wire::mode::{SEAL_LEN, Seal};
 use trib_wire::{Header, ParseError};
 
 use super::address::{self, canonical};
@@ -30,17 +31,39 @@ pub struct Datagram<'a> {
 }
 
 impl<'a> Datagram<'a> {
-    /// Whether it was sealed with `key`.
+    /// Whether its header was tagged with `key`, and the seal with it if there is one. What the
+    /// payload is has still to be asked then ([`Self::seal`]).
     pub fn verify(&self, key: &FrameKey) -> Result<(), ParseError> {
-        key.verify(self.covered, self.tag)
+        match self.covered.split_at_checked(HEADER_LEN) {
+            Some((_, seal)) if !seal.is_empty() => {
+                let seal = seal.first_chunk().ok_or(ParseError::Truncated)?;
+                let tag = key.tag_beside(&self.header, None, Some(seal));
+                if tag == self.tag { Ok(()) } else { Err(ParseError::BadTag) }
+            }
+            _ => key.verify(self.covered, self.tag),
+        }
+    }
+
+    /// Its bytes, header included.
+    pub fn bytes(&self) -> usize {
+        self.covered.len() + self.payload.len()
+    }
+
+    /// The seal of its payload, if it has one.
+    pub fn seal(&self) -> Option<Seal> {
+        Seal::parse(self.covered.get(HEADER_LEN..)?).ok()
     }
 
     pub(crate) fn parse(bytes: &'a [u8], source: SocketAddr) -> Result<Datagram<'a>, ParseError> {
         let (header, tag) = Header::parse(bytes)?;
-        let (covered, payload) = bytes.split_at(HEADER_LEN);
+        let head_len = if header.is_sealed() { HEADER_LEN + SEAL_LEN } else { HEADER_LEN };
+        let (covered, payload) = bytes.split_at_checked(head_len).ok_or(ParseError::Truncated)?;
         check_payload(&header, payload)?;
-        if !payload.is_empty() && header.flags & FLAG_CRC == 0 {
-            return Err(ParseError::BadField("flags"));
+        match header.flags & (FLAG_CRC | FLAG_SEALED) {
+            FLAG_CRC => {}
+            FLAG_SEALED if !payload.is_empty() => drop(Seal::parse(&covered[HEADER_LEN..])?),
+            0 if payload.is_empty() => {}
+            _ => return Err(ParseError::BadField("flags")),
         }
         Ok(Datagram { source, header, payload, tag, covered })
     }
@@ -74,7 +97,7 @@ impl RecvBatch {
     pub fn new(count: usize, payload: usize) -> RecvBatch {
         assert!((1..=BATCH_MAX).contains(&count), "a batch has 1 to 32 datagrams");
         // There is room for one byte more, to tell a datagram that fits from one that was cut.
-        let size = (HEADER_LEN + payload + 1).next_multiple_of(8);
+        let size = (HEADER_LEN + SEAL_LEN + payload + 1).next_multiple_of(8);
         let mut memory = vec![0; size * count];
         // SAFETY: addresses consist of integers, of which zero bytes are values; a message header
         // consists of integers and pointers, which may be null.

@@ -9,7 +9,7 @@ mod socket;
 pub use batch::{Datagram, RecvBatch};
 pub use counters::UdpCounters;
 pub use sent::Sent;
-pub use socket::{DatagramSocket, RECV_BUFFER_WANTED, Receiver, seal};
+pub use socket::{DatagramSocket, RECV_BUFFER_WANTED, Receiver, seal, seal_with};
 
 #[cfg(test)]
 mod tests;

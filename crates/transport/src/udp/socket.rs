@@ -13,8 +13,9 @@ use rustix::net::{self, SendFlags};
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 use trib_wire::Header;
 use trib_wire::auth::{FrameKey, payload_crc};
-use trib_wire::header::{FLAG_CRC, HEADER_LEN};
+use trib_wire::header::{FLAG_CRC, FLAG_SEALED, HEADER_LEN};
 use trib_wire::ids::CHILDREN_MAX;
+use trib_wire::mode::{SEAL_LEN, Seal};
 
 use super::batch::RecvBatch;
 use super::counters::UdpCounters;
@@ -155,13 +156,13 @@ impl DatagramSocket {
     /// # Panics
     /// If there are more addresses than a node may have children.
     pub fn send(&mut self, header: &Header, key: &FrameKey, payload: &[u8], to: &[SocketAddr]) -> u64 {
+        self.send_headed(&seal(header, key, payload), payload, to)
+    }
+
+    /// The same of a frame whose header is sealed already, with what travels behind that.
+    pub fn send_headed(&mut self, head: &[u8], payload: &[u8], to: &[SocketAddr]) -> u64 {
         assert!(to.len() <= CHILDREN_MAX);
-        let sealed = seal(header, key, payload);
-        if self.faults.is_some() {
-            self.send_with_faults(&sealed, payload, to)
-        } else {
-            self.send_all(&sealed, payload, to)
-        }
+        if self.faults.is_some() { self.send_with_faults(head, payload, to) } else { self.send_all(head, payload, to) }
     }
 
     /// The receiving side, for a caller that must not hold the socket while it looks.
@@ -195,14 +196,14 @@ impl DatagramSocket {
         batch.len()
     }
 
-    fn send_all(&mut self, sealed: &[u8; HEADER_LEN], payload: &[u8], to: &[SocketAddr]) -> u64 {
+    fn send_all(&mut self, head: &[u8], payload: &[u8], to: &[SocketAddr]) -> u64 {
         if let [target] = to
             && payload.len() <= SHORT
         {
-            return u64::from(self.send_short(sealed, payload, *target));
+            return u64::from(self.send_short(head, payload, *target));
         }
         let mut slices = [
-            libc::iovec { iov_base: sealed.as_ptr().cast_mut().cast(), iov_len: sealed.len() },
+            libc::iovec { iov_base: head.as_ptr().cast_mut().cast(), iov_len: head.len() },
             libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() },
         ];
         let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; CHILDREN_MAX];
@@ -233,7 +234,7 @@ impl DatagramSocket {
             let done = match usize::try_from(sent) {
                 Ok(sent) => {
                     self.counters.sent += sent as u64;
-                    self.counters.sent_bytes += (sent * (HEADER_LEN + payload.len())) as u64;
+                    self.counters.sent_bytes += (sent * (head.len() + payload.len())) as u64;
                     sent
                 }
                 Err(_) => {
@@ -264,11 +265,11 @@ impl DatagramSocket {
 
     /// Sends a short datagram in one piece: copying it costs less than telling the kernel of two
     /// pieces. Whether it is too long for the way.
-    fn send_short(&mut self, sealed: &[u8; HEADER_LEN], payload: &[u8], target: SocketAddr) -> bool {
-        let mut bytes = [0; HEADER_LEN + SHORT];
-        bytes[..HEADER_LEN].copy_from_slice(sealed);
-        bytes[HEADER_LEN..][..payload.len()].copy_from_slice(payload);
-        let bytes = &bytes[..HEADER_LEN + payload.len()];
+    fn send_short(&mut self, head: &[u8], payload: &[u8], target: SocketAddr) -> bool {
+        let mut bytes = [0; HEADER_LEN + SEAL_LEN + SHORT];
+        bytes[..head.len()].copy_from_slice(head);
+        bytes[head.len()..][..payload.len()].copy_from_slice(payload);
+        let bytes = &bytes[..head.len() + payload.len()];
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         let mut was_refused = false;
         let mut was_too_long = false;
@@ -305,7 +306,7 @@ impl DatagramSocket {
         }
     }
 
-    fn send_with_faults(&mut self, sealed: &[u8; HEADER_LEN], payload: &[u8], to: &[SocketAddr]) -> u64 {
+    fn send_with_faults(&mut self, head: &[u8], payload: &[u8], to: &[SocketAddr]) -> u64 {
         let mut too_long = 0;
         for (at, target) in to.iter().enumerate() {
             let Some(injected) = &mut self.faults else { break };
@@ -314,18 +315,18 @@ impl DatagramSocket {
             match fate {
                 Fate::Lose => self.counters.fault_lost += 1,
                 Fate::Hold => {
-                    injected.held = Some(([sealed, payload].concat(), *target));
+                    injected.held = Some(([head, payload].concat(), *target));
                 }
-                Fate::Pass => too_long |= self.send_all(sealed, payload, &[*target]) << at,
+                Fate::Pass => too_long |= self.send_all(head, payload, &[*target]) << at,
                 Fate::Double => {
-                    let both = self.send_all(sealed, payload, &[*target, *target]);
+                    let both = self.send_all(head, payload, &[*target, *target]);
                     too_long |= u64::from(both != 0) << at;
                 }
             }
             if let Some((bytes, target)) = overtaken
-                && let Some((sealed, payload)) = bytes.split_first_chunk::<HEADER_LEN>()
+                && let Some((head, payload)) = bytes.split_at_checked(HEADER_LEN)
             {
-                self.send_all(sealed, payload, &[target]);
+                self.send_all(head, payload, &[target]);
             }
         }
         too_long
@@ -341,6 +342,19 @@ pub fn seal(header: &Header, key: &FrameKey, payload: &[u8]) -> [u8; HEADER_LEN]
     let mut sealed = [0; HEADER_LEN];
     key.seal(&header, &mut sealed);
     sealed
+}
+
+/// The same of a payload that has this seal, which is behind the header.
+pub fn seal_with(header: &Header, tags: &FrameKey, payload: &[u8], seal: &Seal) -> [u8; HEADER_LEN + SEAL_LEN] {
+    let (payload_len, flags) = (payload.len() as u32, header.flags & !FLAG_CRC | FLAG_SEALED);
+    let header = Header { payload_len, flags, payload_crc: 0, ..*header };
+    let (mut head, seal) = ([0; HEADER_LEN + SEAL_LEN], seal.to_bytes());
+    let (bytes, behind) = head.split_at_mut(HEADER_LEN);
+    if let Some(bytes) = bytes.first_chunk_mut() {
+        header.emit(tags.tag_beside(&header, None, Some(&seal)), bytes);
+    }
+    behind.copy_from_slice(&seal);
+    head
 }
 
 /// Takes single datagrams from a socket, and touches as little memory as possible. It is valid as

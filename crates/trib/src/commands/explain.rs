@@ -7,7 +7,9 @@ use std::thread;
 
 use clap::Args;
 use trib_control::clock::{span, unix_ms};
-use trib_messages::explanation::{ContextsPart, Explanation, GroupPart, HostedPart, LatePart, LeaseState, NodePart};
+use trib_messages::explanation::{
+    ContextsPart, Explanation, GroupPart, HostedPart, LatePart, LeaseState, NodePart, Protection,
+};
 use trib_messages::job::Limits;
 use trib_messages::jobs::{Fallback, JobFault, PastJob};
 use trib_messages::reply::{JobStatus, NodeStatus, Reply};
@@ -277,7 +279,7 @@ pub(in crate::commands) fn lines(
     let naming = Naming::of(now);
     let rates = before.map_or_else(Rates::default, |before| Rates::between(before, now));
     let mut lines = match extent {
-        Extent::Whole => Line::all_of(&head(job, now_ms)),
+        Extent::Whole => Line::all_of(&(head(job, now_ms) + &data_path(now))),
         Extent::Glance => {
             let troubles = Line::all_of(&troubles(job, now_ms)).into_iter().flat_map(|line| canvas.sentence(line));
             std::iter::once(Line::new(Tone::Strong, first_line(job, now_ms))).chain(troubles).collect()
@@ -351,6 +353,25 @@ fn head(job: &JobStatus, now_ms: u64) -> String {
         text += &prediction::text(prediction);
     }
     text
+}
+
+/// What protects payloads, and on how many edges which protection is at work.
+fn data_path(now: &Explanation) -> String {
+    let Some(limits) = &now.job.limits else { return String::new() };
+    let children = || now.parts.iter().flat_map(|hosted| &hosted.part.children);
+    let ways = [
+        (Protection::Checked, "checked"),
+        (Protection::Signed, "signed"),
+        (Protection::Encrypted, "encrypted"),
+        (Protection::Memory, "in memory of the host"),
+    ];
+    let counted = ways.into_iter().filter_map(|(protection, words)| {
+        let count = children().filter(|child| child.protection == Some(protection)).count();
+        (count > 0).then(|| format!("{count} edge{} {words}", if count == 1 { "" } else { "s" }))
+    });
+    let counted: Vec<String> = counted.collect();
+    let edges = if counted.is_empty() { String::new() } else { format!(": {}", counted.join(", ")) };
+    format!("data path {}{edges}\n", limits.mode)
 }
 
 /// What it is.

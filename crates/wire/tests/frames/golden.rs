@@ -12,7 +12,7 @@ use trib_wire::header::{FLAG_CRC, FLAG_IN_TURN, FLAG_REPLAYED, FLAG_STREAM, HEAD
 use trib_wire::hello::{Challenge, Hello, Proof, Status, Welcome};
 use trib_wire::{
     Body, ChildIndex, Collective, DataType, Epoch, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, JobId,
-    Kind, Marks, NodeId, Placement, Rank, RankList, Reason, ReduceOp, Signature, Standing, WireFormat,
+    Kind, Marks, Mode, NodeId, Placement, Rank, RankList, Reason, ReduceOp, Signature, Standing, WireFormat,
 };
 
 fn key() -> GroupKey {
@@ -148,6 +148,7 @@ fn every_message_of_the_handshake_is_what_its_sample_says() {
         node: NodeId(3),
         child: ChildIndex(5),
         channel: 1,
+        mode: Mode::Checked,
         udp_port: 4711,
         nonce: [9; 16],
         placement: Placement::FIRST.without(NodeId(3)),

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use trib_wire::auth::FrameKey;
 use trib_wire::header::{HEADER_LEN, TAG_OFFSET};
+use trib_wire::mode::SEAL_LEN;
 use trib_wire::{ChildIndex, Epoch, Header, JobId, Kind, NodeId, ParseError};
 
 use crate::generate::header;
@@ -47,6 +48,28 @@ fn every_flipped_bit_is_detected() {
 }
 
 proptest! {
+    #[test]
+    fn a_tag_beside_covers_header_number_and_seal(
+        header in header(), number in any::<u64>(), seal in any::<[u8; SEAL_LEN]>(), bit in 0usize..8 * SEAL_LEN,
+    ) {
+        let key = FrameKey([3; 16]);
+        let tag = key.tag_beside(&header, Some(number), Some(&seal));
+        let mut other = seal;
+        other[bit / 8] ^= 1 << (bit % 8);
+        let another = Header { seq: header.seq ^ 1, ..header };
+        for wrong in [
+            key.tag_beside(&header, Some(number), Some(&other)),
+            key.tag_beside(&header, Some(number ^ 1 << (bit % 64)), Some(&seal)),
+            key.tag_beside(&another, Some(number), Some(&seal)),
+            key.tag_beside(&header, None, Some(&seal)),
+            key.tag_beside(&header, Some(number), None),
+            key.tag_beside(&header, None, None),
+        ] {
+            prop_assert_ne!(wrong, tag);
+        }
+        prop_assert_eq!(key.tag_beside(&header, None, None), key.tag_of(&header));
+    }
+
     #[test]
     fn another_key_is_a_bad_tag(header in header(), right in any::<[u8; 16]>(), bit in 0usize..128) {
         let mut wrong = right;

@@ -5,7 +5,8 @@ use proptest::sample::select;
 use trib_wire::auth::check_payload;
 use trib_wire::body::LATE_MAX;
 use trib_wire::header::{FLAG_CRC, HEADER_LEN, PAYLOAD_MAX};
-use trib_wire::{Body, DataType, Header, Kind, ParseError, RankList, Signature, Way, WireFormat};
+use trib_wire::mode::SEAL_LEN;
+use trib_wire::{Body, DataType, Header, Kind, ParseError, RankList, Seal, Signature, Way, WireFormat};
 
 use crate::generate::{body, header};
 
@@ -33,6 +34,14 @@ proptest! {
                 prop_assert!(layout.most(&header.piece()) <= PAYLOAD_MAX as u64, "{:?}", header);
                 let _ = check_payload(&header, &bytes[HEADER_LEN..]);
             }
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_no_seal_or_a_seal(bytes in prop::collection::vec(any::<u8>(), 0..2 * SEAL_LEN)) {
+        match Seal::parse(&bytes) {
+            Ok(seal) => prop_assert_eq!(&seal.to_bytes()[..], &bytes[..SEAL_LEN]),
+            Err(error) => prop_assert!(bytes.len() < SEAL_LEN || error == ParseError::BadField("seal")),
         }
     }
 

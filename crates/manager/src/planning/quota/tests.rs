@@ -36,6 +36,7 @@ fn a_job_that_asks_nothing_gets_the_defaults() {
         heartbeat_ms: 1_000,
         dead_after_ms: 60_000,
         recovery: trib_messages::policy::Recovery::Retry,
+        mode: Mode::Checked,
         faults: false,
     };
     assert_eq!(limits, expected);
@@ -107,6 +108,35 @@ fn a_default_payload_gives_way_to_the_window_but_one_asked_for_does_not() {
 fn longer_ip_headers_leave_less_payload() {
     let ground = Ground { table: &LimitTable::default(), mtu: 1500, ipv6: true, faults: false, sites: &[] };
     assert_eq!(settle(&QuotaAsk::default(), &ground).unwrap().payload, 1344);
+}
+
+#[test]
+fn a_job_gets_the_mode_that_the_fabric_demands_or_more_and_never_less() {
+    let of = |fabric: [u64; 2], asked: Option<Mode>| {
+        let mut table = LimitTable::default();
+        table[QuotaField::DataPath] = Bound { default: fabric[0], maximum: fabric[1] };
+        let ask = QuotaAsk { data_path: asked, ..QuotaAsk::default() };
+        settle(&ask, &Ground { table: &table, mtu: 1500, ipv6: false, faults: false, sites: &[] })
+    };
+    for (fabric, asked, mode) in [
+        ([0, 2], None, Mode::Checked),
+        ([0, 2], Some(Mode::Encrypted), Mode::Encrypted),
+        ([1, 2], None, Mode::Signed),
+        ([1, 2], Some(Mode::Encrypted), Mode::Encrypted),
+        ([2, 2], Some(Mode::Encrypted), Mode::Encrypted),
+    ] {
+        assert_eq!(of(fabric, asked).unwrap().mode, mode);
+    }
+    let refusal = of([1, 2], Some(Mode::Checked)).unwrap_err();
+    assert_eq!(refusal.resource, Resource::DataPath);
+    assert_eq!(
+        refusal.text,
+        "the job asks for data_path = checked, here no job gets less than signed: ask for that or more, or leave it out"
+    );
+    let refusal = of([0, 1], Some(Mode::Encrypted)).unwrap_err();
+    assert!(refusal.text.contains("data_path = encrypted, this fabric gives at most signed"), "{refusal}");
+    // A seal takes room in a datagram.
+    assert_eq!((of([0, 2], None).unwrap().payload, of([1, 1], None).unwrap().payload), (1368, 1344));
 }
 
 #[test]

@@ -41,6 +41,7 @@ streams = 16
 memory = "50%"
 reserve = "1/4"
 hosts = ["h[0-1]"]
+data_path = "signed"
 
 [[tenant]]
 name = "*"
@@ -56,6 +57,7 @@ fn a_file_with_everything_is_read() {
     assert_eq!(policy.limit("astro", &Scope::Fabric).get(Kind::Jobs), Some(8));
     assert_eq!(policy.limit("astro", &node).get(Kind::Memory), Some(32 << 30));
     assert_eq!(policy.limit(OTHERS, &node).get(Kind::Groups), Some(8192));
+    assert_eq!((policy.tenants["astro"].data_path, policy.tenants[OTHERS].data_path), (Some(Mode::Signed), None));
     let kept =
         [(Kind::Streams, &node, 16), (Kind::Memory, &node, 16 << 30), (Kind::Jobs, &root, 4), (Kind::Groups, &root, 0)];
     for (kind, scope, amount) in kept {

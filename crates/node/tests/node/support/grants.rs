@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use trib_keys::{EdgeKeys, JobKey};
 use trib_messages::job::{GrantChild, GrantParent, Limits, NodeGrant, ParentCandidate};
 use trib_messages::via::Via;
-use trib_wire::{ChildIndex, ChildKind, Epoch, JobId, NodeId, Placement, Rank, RankList};
+use trib_wire::{ChildIndex, ChildKind, Epoch, JobId, Mode, NodeId, Placement, Rank, RankList};
 
 /// Small limits, so that a vector has many fragments or segments.
 fn limits() -> Limits {
@@ -24,6 +24,7 @@ fn limits() -> Limits {
         heartbeat_ms: 500,
         dead_after_ms: 20_000,
         recovery: trib_messages::policy::Recovery::Retry,
+        mode: Mode::Checked,
         faults: false,
     }
 }

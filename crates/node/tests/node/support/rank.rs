@@ -16,7 +16,7 @@ use trib_transport::tcp::{
 use trib_transport::udp::{DatagramSocket, RecvBatch, UdpCounters};
 use trib_wire::auth::FrameKey;
 use trib_wire::body::Fault;
-use trib_wire::{Body, Epoch, GroupName, Header, Placement, RankList, Signature};
+use trib_wire::{Body, Epoch, GroupName, Header, Mode, Placement, RankList, Signature};
 
 use super::Tree;
 
@@ -149,6 +149,7 @@ impl Rank {
             node,
             child,
             channel: 0,
+            mode: Mode::Checked,
             udp_port: udp.local_addr().port(),
             shares: true,
             ucx: None,
@@ -171,7 +172,7 @@ impl Rank {
         let reader = StreamReader::new(keys.down);
         let mut io = Io {
             keys,
-            results: open.results,
+            results: open.results.tags,
             udp,
             node: open.datagrams,
             writer,

@@ -10,7 +10,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use trib_keys::HelloKey;
+use trib_keys::{HelloKey, Session};
 use trib_wire::auth::FrameKey;
 use trib_wire::hello::{
     Challenge, Hello, PREFIX_LEN, Proof, SEALED_LEN, Status, Welcome, placement_to_bytes, version_of,
@@ -82,6 +82,8 @@ pub struct Caller {
     said_from: usize,
     /// This end of an edge over UCX.
     stub: Option<Stub>,
+    /// The keys of the connection, in a mode that seals payloads.
+    session: Option<Session>,
 }
 
 #[derive(Debug)]
@@ -109,6 +111,7 @@ impl Caller {
             said: Vec::new(),
             said_from: 0,
             stub: None,
+            session: None,
         }
     }
 
@@ -125,6 +128,12 @@ impl Caller {
     /// The connection, for polling.
     pub fn socket_mut(&mut self) -> &mut StreamSocket {
         &mut self.socket
+    }
+
+    /// The keys of the open connection, in a mode that seals payloads. An edge over memory has
+    /// none.
+    pub fn take_session(&mut self) -> Option<Session> {
+        self.session.take().filter(|_| !self.socket.is_near())
     }
 
     /// The connection, to be used from now on. No byte of a frame has been read.
@@ -226,6 +235,7 @@ impl Caller {
             Ok(results) => {
                 let offer = self.stub.as_ref().map(Stub::offer).transpose()?;
                 let offer = offer.map_or_else(Vec::new, |offer| offer.to_bytes());
+                self.session = key.session(&hello, &challenge);
                 (Status::Accepted, key.seal(&hello, &challenge, &results), offer, Ok(hello.clone()))
             }
             Err(Denied::Moved(placement)) => {

@@ -6,14 +6,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use trib_keys::HelloKey;
+use trib_keys::{HelloKey, Results, Session};
 use trib_waiting::Pause;
-use trib_wire::auth::FrameKey;
 use trib_wire::hello::{
     Challenge, Hello, PREFIX_LEN, Proof, Status, Welcome, parse_placement, placement_entries_len, version_of,
 };
 use trib_wire::offer::Offer;
-use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
+use trib_wire::{ChildIndex, Epoch, JobId, Mode, NodeId, Placement};
 
 use super::{End, HandshakeError, Said, is_proven, nonce, parse_error, prove, stub_at};
 use crate::memory::{self, Call, NoDoor};
@@ -32,7 +31,9 @@ pub struct Identity {
     /// Which child of it calls.
     pub child: ChildIndex,
     /// Which of several connections between the two, 0 based.
-    pub channel: u16,
+    pub channel: u8,
+    /// The mode of the job's data path.
+    pub mode: Mode,
     /// The port at which the caller takes datagrams.
     pub udp_port: u16,
     /// Whether it shares memory with a process of its host, if the node is in one. This is not
@@ -51,8 +52,10 @@ pub struct Connected {
     pub socket: StreamSocket,
     /// Where the node takes this child's datagrams.
     pub datagrams: SocketAddr,
-    /// The key of the datagrams that the node sends to its children.
-    pub results: FrameKey,
+    /// What the node sends to all its children alike.
+    pub results: Results,
+    /// The keys of this connection, in a mode that seals payloads. An edge over memory has none.
+    pub session: Option<Session>,
     /// Why no memory is shared with the node, if it is not.
     pub apart: Option<NoDoor>,
 }
@@ -141,6 +144,7 @@ fn shake(
         node: identity.node,
         child: identity.child,
         channel: identity.channel,
+        mode: identity.mode,
         udp_port: identity.udp_port,
         nonce: nonce()?,
         placement: identity.placement.clone(),
@@ -172,10 +176,13 @@ fn shake(
         stub.meet(&Offer::parse(&rest).map_err(parse_error)?)?;
     }
     let datagrams = SocketAddr::new(target.ip(), challenge.udp_port);
+    let socket = line.into_socket(datagrams, stub)?;
+    let session = if socket.is_near() { None } else { key.session(&hello, &challenge) };
     Ok(Connected {
-        socket: line.into_socket(datagrams, stub)?,
+        socket,
         datagrams,
-        results: key.open(&hello, &challenge, &welcome.sealed),
+        results: Results::of(&key.open(&hello, &challenge, &welcome.sealed), hello.mode),
+        session,
         apart: None,
     })
 }

@@ -113,7 +113,7 @@ fn is_proven(key: &HelloKey, end: End, said: Said<'_>, mac: &Mac) -> bool {
 }
 
 /// Fresh random bytes.
-fn nonce() -> io::Result<Nonce> {
+pub fn nonce() -> io::Result<Nonce> {
     let mut nonce = Nonce::default();
     // SAFETY: the pointer and the length are those of `nonce`.
     let got = unsafe { libc::getrandom(nonce.as_mut_ptr().cast(), nonce.len(), 0) };

@@ -3,22 +3,25 @@
 
 use std::io::{self, IoSliceMut, Read};
 
+use trib_wire::mode::SEAL_LEN;
 use trib_wire::short::SHORT_LEN;
-use trib_wire::{Header, ParseError, ShortHeader};
+use trib_wire::{Header, ShortHeader};
 
 use super::{AHEAD, Destination, Fill, FrameSink, State, StreamError, StreamReader};
 use crate::landing::Landing;
+use crate::sealing::Head;
 
 /// Memory for frames that have not come yet.
 #[derive(Debug)]
 pub(super) struct Foreseen<B> {
     frames: Vec<(Header, B)>,
-    heads: [[u8; SHORT_LEN]; FORESEEN_MAX],
+    /// Their short headers, with their seals in a mode that has them.
+    heads: [[u8; SHORT_LEN + SEAL_LEN]; FORESEEN_MAX],
 }
 
 impl<B: Landing> Foreseen<B> {
     pub(super) fn new() -> Foreseen<B> {
-        Foreseen { frames: Vec::with_capacity(FORESEEN_MAX), heads: [[0; SHORT_LEN]; FORESEEN_MAX] }
+        Foreseen { frames: Vec::with_capacity(FORESEEN_MAX), heads: [[0; SHORT_LEN + SEAL_LEN]; FORESEEN_MAX] }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -26,16 +29,16 @@ impl<B: Landing> Foreseen<B> {
     }
 
     /// Reads `first` and then all foreseen frames with one call. Returns how many bytes came, and
-    /// for how many there was room.
-    fn read(&mut self, first: &mut [u8], socket: &mut impl Read) -> io::Result<(usize, usize)> {
+    /// for how many there was room. A header takes `head_len` bytes.
+    fn read(&mut self, first: &mut [u8], head_len: usize, socket: &mut impl Read) -> io::Result<(usize, usize)> {
         let mut slices: [IoSliceMut<'_>; 1 + 2 * FORESEEN_MAX] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
         let mut wanted = first.len();
         slices[0] = IoSliceMut::new(first);
         let mut count = 1;
         for ((header, buffer), head) in self.frames.iter_mut().zip(&mut self.heads) {
             let payload = &mut buffer.bytes_mut()[..header.payload_len as usize];
-            wanted += SHORT_LEN + payload.len();
-            slices[count] = IoSliceMut::new(head);
+            wanted += head_len + payload.len();
+            slices[count] = IoSliceMut::new(&mut head[..head_len]);
             slices[count + 1] = IoSliceMut::new(payload);
             count += 2;
         }
@@ -44,6 +47,11 @@ impl<B: Landing> Foreseen<B> {
 }
 
 impl<B: Landing> StreamReader<B> {
+    /// The bytes of a short header, with its seal.
+    fn short_len(&self) -> usize {
+        if self.keys.are_for_seals() { SHORT_LEN + SEAL_LEN } else { SHORT_LEN }
+    }
+
     /// Asks the sink for memory for what probably comes next: pieces of the vector that is being
     /// read.
     pub(super) fn foresee<S: FrameSink<Buffer = B>>(&mut self, sink: &mut S) {
@@ -52,7 +60,7 @@ impl<B: Landing> StreamReader<B> {
             State::Header | State::Data { buffer: Some(_), .. } => {}
             _ => return,
         }
-        let len = SHORT_LEN + last.payload_len as usize;
+        let len = self.short_len() + last.payload_len as usize;
         let next = ShortHeader { next_operation: false, mark_step: 0 };
         while self.foreseen.frames.len() < FORESEEN_MAX && (self.foreseen.frames.len() + 1) * len <= AHEAD {
             let Ok(header) = next.expand(&last) else { return };
@@ -68,14 +76,15 @@ impl<B: Landing> StreamReader<B> {
         socket: &mut impl Read,
         sink: &mut S,
     ) -> Result<Fill, StreamError> {
+        let head_len = self.short_len();
         let rest = match &mut self.state {
-            State::Data { header, buffer: Some(buffer), filled } => {
+            State::Data { header, buffer: Some(buffer), filled, .. } => {
                 &mut buffer.bytes_mut()[*filled..header.payload_len as usize]
             }
             _ => &mut [],
         };
         let rest_len = rest.len();
-        let read = self.foreseen.read(rest, socket);
+        let read = self.foreseen.read(rest, head_len, socket);
         let (got, wanted) = match read {
             Ok(counts) => counts,
             Err(error) => {
@@ -97,12 +106,13 @@ impl<B: Landing> StreamReader<B> {
     /// Hands over what came as foreseen; `got` bytes are in the memory for foreseen frames.
     fn use_foreseen<S: FrameSink<Buffer = B>>(&mut self, mut got: usize, sink: &mut S) -> Result<(), StreamError> {
         let mut frames = std::mem::take(&mut self.foreseen.frames);
-        let heads = self.foreseen.heads;
+        let (heads, head_len) = (self.foreseen.heads, self.short_len());
         let mut rest = frames.drain(..).zip(&heads);
         while got > 0 {
             let Some(((expected, mut buffer), head)) = rest.next() else { break };
-            let header = if got < SHORT_LEN { None } else { self.as_foreseen(&expected, head)? };
-            let Some(header) = header else {
+            let head = &head[..head_len];
+            let found = if got < head_len { None } else { self.as_foreseen(&expected, head)? };
+            let Some(Head { header, seal, .. }) = found else {
                 // Something else came, or too little to tell.
                 let mut spill = |bytes: &[u8]| {
                     let here = bytes.len().min(got);
@@ -113,12 +123,12 @@ impl<B: Landing> StreamReader<B> {
                 spill(head);
                 spill(&buffer.bytes_mut()[..expected.payload_len as usize]);
                 for ((expected, mut buffer), head) in rest.by_ref() {
-                    spill(head);
+                    spill(&head[..head_len]);
                     spill(&buffer.bytes_mut()[..expected.payload_len as usize]);
                 }
                 break;
             };
-            got -= SHORT_LEN;
+            got -= head_len;
             let filled = got.min(header.payload_len as usize);
             got -= filled;
             self.last = Some(header);
@@ -127,7 +137,7 @@ impl<B: Landing> StreamReader<B> {
                 Destination::Discard => None,
                 Destination::Refuse(why) => return Err(StreamError::Refused(why)),
             };
-            self.state = State::Data { header, buffer, filled };
+            self.state = State::Data { header, seal, buffer, filled };
             if filled == header.payload_len as usize {
                 self.finish_data(sink)?;
             }
@@ -137,15 +147,16 @@ impl<B: Landing> StreamReader<B> {
         Ok(())
     }
 
-    /// The header that these bytes encode, if it is the expected one except for its mark.
-    fn as_foreseen(&self, expected: &Header, head: &[u8; SHORT_LEN]) -> Result<Option<Header>, StreamError> {
+    /// The header that these bytes encode, if it is the expected one except for its mark. Nothing
+    /// of a frame that is another one is used up.
+    fn as_foreseen(&mut self, expected: &Header, head: &[u8]) -> Result<Option<Head>, StreamError> {
         let (Some(last), true) = (&self.last, ShortHeader::begins(head)) else { return Ok(None) };
         let (short, tag) = ShortHeader::parse(head)?;
         let header = short.expand(last)?;
-        if self.key.tag_of(&header) != tag {
-            return Err(ParseError::BadTag.into());
+        if (Header { mark: expected.mark, ..header }) != *expected {
+            return Ok(None);
         }
-        Ok((Header { mark: expected.mark, ..header } == *expected).then_some(header))
+        Ok(self.keys.accept_short(header, tag, &head[SHORT_LEN..])?)
     }
 }
 

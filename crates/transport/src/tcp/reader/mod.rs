@@ -17,12 +17,14 @@ pub use foreseen::FORESEEN_MAX;
 
 use std::io::{self, IoSliceMut, Read};
 
-use trib_wire::auth::{FrameKey, check_payload};
-use trib_wire::header::{FLAG_CRC, HEADER_LEN};
+use trib_wire::auth::FrameKey;
+use trib_wire::header::{FLAG_CRC, FLAG_SEALED, HEADER_LEN};
+use trib_wire::mode::{SEAL_LEN, Seal};
 use trib_wire::short::SHORT_LEN;
-use trib_wire::{Header, ParseError, ShortHeader};
+use trib_wire::{Header, ParseError};
 
 use crate::landing::Landing;
+use crate::sealing::{Head, ReaderKeys};
 use foreseen::Foreseen;
 
 /// Where the payload of a frame that carries vector data goes.
@@ -108,7 +110,7 @@ pub enum ReadEnd {
 /// The receiving half of a connection.
 #[derive(Debug)]
 pub struct StreamReader<B> {
-    key: FrameKey,
+    keys: ReaderKeys,
     ahead: Box<[u8]>,
     start: usize,
     end: usize,
@@ -126,15 +128,20 @@ pub struct StreamReader<B> {
 #[derive(Debug)]
 enum State<B> {
     Header,
-    Data { header: Header, buffer: Option<B>, filled: usize },
-    Body(Header),
+    Data { header: Header, seal: Option<Seal>, buffer: Option<B>, filled: usize },
+    Body(Header, Option<Seal>),
 }
 
 impl<B: Landing> StreamReader<B> {
-    /// A reader of frames that were sealed with `key`.
+    /// A reader of frames that were tagged with `key`.
     pub fn new(key: FrameKey) -> StreamReader<B> {
+        StreamReader::with(ReaderKeys::Checked(key))
+    }
+
+    /// A reader of a connection with these keys.
+    pub fn with(keys: ReaderKeys) -> StreamReader<B> {
         StreamReader {
-            key,
+            keys,
             ahead: vec![0; AHEAD].into_boxed_slice(),
             start: 0,
             end: 0,
@@ -212,7 +219,7 @@ impl<B: Landing> StreamReader<B> {
         let begun = match &self.state {
             State::Header => 0,
             State::Data { filled, .. } => *filled,
-            State::Body(_) => self.body.len(),
+            State::Body(..) => self.body.len(),
         };
         begun + self.end - self.start
     }
@@ -235,7 +242,7 @@ impl<B: Landing> StreamReader<B> {
     fn step<S: FrameSink<Buffer = B>>(&mut self, sink: &mut S) -> Result<bool, StreamError> {
         match &mut self.state {
             State::Header => self.step_header(sink),
-            State::Data { header, buffer, filled } => {
+            State::Data { header, buffer, filled, .. } => {
                 let len = header.payload_len as usize;
                 let here = (self.end - self.start).min(len - *filled);
                 if let Some(buffer) = buffer {
@@ -250,8 +257,8 @@ impl<B: Landing> StreamReader<B> {
                 self.finish_data(sink)?;
                 Ok(true)
             }
-            State::Body(header) => {
-                let header = *header;
+            State::Body(header, seal) => {
+                let (header, seal) = (*header, *seal);
                 let missing = header.payload_len as usize - self.body.len();
                 let here = (self.end - self.start).min(missing);
                 self.body.extend_from_slice(&self.ahead[self.start..self.start + here]);
@@ -261,7 +268,7 @@ impl<B: Landing> StreamReader<B> {
                 }
                 self.state = State::Header;
                 self.frames += 1;
-                check_payload(&header, &self.body)?;
+                self.keys.open(&header, seal.as_ref(), &mut self.body)?;
                 sink.frame(&header, Arrived::Body(&self.body))?;
                 self.body = Vec::new();
                 Ok(true)
@@ -270,7 +277,8 @@ impl<B: Landing> StreamReader<B> {
     }
 
     fn step_header<S: FrameSink<Buffer = B>>(&mut self, sink: &mut S) -> Result<bool, StreamError> {
-        let Some((header, head_len)) = self.next_header()? else {
+        let ahead = &self.ahead[self.start..self.end];
+        let Some(Head { header, len: head_len, seal }) = self.keys.next_head(ahead, self.last.as_ref())? else {
             return Ok(false);
         };
         self.start += head_len;
@@ -288,51 +296,31 @@ impl<B: Landing> StreamReader<B> {
                 Destination::Discard => None,
                 Destination::Refuse(why) => return Err(StreamError::Refused(why)),
             };
-            self.state = State::Data { header, buffer, filled: 0 };
-        } else if header.flags & FLAG_CRC == 0 {
+            self.state = State::Data { header, seal, buffer, filled: 0 };
+        } else if header.flags & (FLAG_CRC | FLAG_SEALED) == 0 {
             return Err(ParseError::BadField("flags").into());
-        } else if let Some(body) = self.ahead[self.start..self.end].get(..len) {
-            check_payload(&header, body)?;
+        } else if let Some(body) = self.ahead[self.start..self.end].get_mut(..len) {
+            self.keys.open(&header, seal.as_ref(), body)?;
             self.start += len;
             self.frames += 1;
             sink.frame(&header, Arrived::Body(body))?;
         } else {
             self.body.reserve_exact(len);
-            self.state = State::Body(header);
+            self.state = State::Body(header, seal);
         }
         Ok(true)
     }
 
-    /// The header at the front of the read-ahead buffer, its tag checked, and how many bytes it
-    /// took; `None` while it is not all there.
-    fn next_header(&self) -> Result<Option<(Header, usize)>, StreamError> {
-        let ahead = &self.ahead[self.start..self.end];
-        if ShortHeader::begins(ahead) {
-            let Some(bytes) = ahead.get(..SHORT_LEN) else { return Ok(None) };
-            let (short, tag) = ShortHeader::parse(bytes)?;
-            let Some(last) = &self.last else { return Err(ParseError::BadField("short header").into()) };
-            let header = short.expand(last)?;
-            if self.key.tag_of(&header) != tag {
-                return Err(ParseError::BadTag.into());
-            }
-            return Ok(Some((header, SHORT_LEN)));
-        }
-        let Some(bytes) = ahead.get(..HEADER_LEN) else { return Ok(None) };
-        let (header, tag) = Header::parse(bytes)?;
-        self.key.verify(bytes, tag)?;
-        Ok(Some((header, HEADER_LEN)))
-    }
-
     fn finish_data<S: FrameSink<Buffer = B>>(&mut self, sink: &mut S) -> Result<(), StreamError> {
-        let State::Data { header, buffer, .. } = core::mem::replace(&mut self.state, State::Header) else {
+        let State::Data { header, seal, buffer, .. } = core::mem::replace(&mut self.state, State::Header) else {
             unreachable!("called in state Data");
         };
         self.frames += 1;
         match buffer {
             Some(mut buffer) => {
-                if header.flags & FLAG_CRC != 0 {
+                if header.flags & (FLAG_CRC | FLAG_SEALED) != 0 {
                     let len = header.payload_len as usize;
-                    check_payload(&header, &buffer.bytes_mut()[..len])?;
+                    self.keys.open(&header, seal.as_ref(), &mut buffer.bytes_mut()[..len])?;
                 }
                 sink.frame(&header, Arrived::Data(buffer))
             }
@@ -355,7 +343,7 @@ impl<B: Landing> StreamReader<B> {
         // copied later.
         let limit = if self.streaming { AHEAD_STREAMING } else { AHEAD };
         let (wanted, got) = match &mut self.state {
-            State::Data { header, buffer: Some(buffer), filled } => {
+            State::Data { header, buffer: Some(buffer), filled, .. } => {
                 let rest = &mut buffer.bytes_mut()[*filled..header.payload_len as usize];
                 let rest_len = rest.len();
                 let ahead = &mut self.ahead[..limit];
@@ -366,7 +354,7 @@ impl<B: Landing> StreamReader<B> {
                 (rest_len + limit, got)
             }
             _ => {
-                let space = &mut self.ahead[self.end..limit.max(self.end + HEADER_LEN)];
+                let space = &mut self.ahead[self.end..limit.max(self.end + HEADER_LEN + SEAL_LEN)];
                 let got = socket.read(space)?;
                 self.end += got;
                 (space.len(), got)
@@ -395,7 +383,7 @@ impl Fill {
 
 /// Bytes of the read-ahead buffer. It holds two long segments, because what is foreseen must fit
 /// in.
-const AHEAD: usize = 2 * (64 * 1024 + SHORT_LEN);
+const AHEAD: usize = 2 * (64 * 1024 + SHORT_LEN + SEAL_LEN);
 /// Bytes that are read ahead of a large payload: a few headers.
 const AHEAD_STREAMING: usize = 2 * 1024;
 /// A payload of this many bytes is large.

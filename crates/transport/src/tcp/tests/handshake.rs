@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use trib_keys::HelloKey;
 use trib_wire::auth::FrameKey;
 use trib_wire::hello::{Challenge, Hello, Proof, Status, Welcome, placement_to_bytes};
-use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
+use trib_wire::{ChildIndex, Epoch, JobId, Mode, NodeId, Placement};
 
 use crate::memory::{self, NoDoor};
 use crate::tcp::StreamSocket;
@@ -54,6 +54,7 @@ fn identity() -> Identity {
         node: NodeId(0),
         child: ChildIndex(2),
         channel: 0,
+        mode: Mode::Checked,
         udp_port: 77,
         shares: true,
         ucx: None,
@@ -94,7 +95,7 @@ fn a_child_with_the_key_gets_in_once() {
     let (address, server) = serve(2);
     let connected = connect(address, &identity(), &KEY, PATIENCE).unwrap();
     assert_eq!(connected.datagrams, SocketAddr::new(address.ip(), 99));
-    assert!(connected.results == RESULTS, "the node's key has come with its proof");
+    assert!(connected.results.tags == RESULTS, "the node's key has come with its proof");
     let again = connect(address, &identity(), &KEY, PATIENCE);
     assert!(matches!(again, Err(HandshakeError::Refused(Status::DuplicateChild))));
     let outcomes = server.join().unwrap();
@@ -344,7 +345,7 @@ fn who_is_on_the_same_host_shares_memory_after_the_same_handshake() {
         (outcomes.remove(0).unwrap(), outcomes.remove(0))
     });
     let mut child = connect(address, &identity(), &KEY, PATIENCE).unwrap();
-    assert!(child.apart.is_none() && child.results == RESULTS);
+    assert!(child.apart.is_none() && child.results.tags == RESULTS);
     let wrong = connect(address, &identity(), &HelloKey([4; 32]), PATIENCE);
     assert!(matches!(wrong, Err(HandshakeError::Refused(Status::BadKey))));
     let (mut node, refused) = server.join().unwrap();

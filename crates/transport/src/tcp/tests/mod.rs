@@ -3,6 +3,7 @@ mod foreseen;
 mod framing;
 mod handshake;
 mod schedule;
+mod sealed;
 mod short;
 
 use trib_wire::{ChildIndex, Epoch, GroupIndex, Header, JobId, Kind, NodeId};

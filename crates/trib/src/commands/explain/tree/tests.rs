@@ -40,6 +40,7 @@ fn explanation(at_us: u64, bytes: u64, late: &[(u32, u64)]) -> Explanation {
         bytes_out: 0,
         queued_bytes: 0,
         apart: false,
+        protection: None,
     };
     let rank = |rank: u32| child(ChildKind::Rank(Rank(rank)), rank..rank + 1);
     let way = |children: &[u16], host: Option<&str>, bits_per_second| WayPart {
