@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from training_worker import hash_of
 
-STEPS = 12
+STEPS = 6
 
 
 def main():
