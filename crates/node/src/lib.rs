@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   control thread --- manager: Install, End, questions (may be away; nothing else notices)
-//!        |   `-- teller thread: answers to questions, once there are any
+//!        |   `-- teller thread: answers to questions
 //!        |
 //!   acceptor thread -- handshakes of children; calls parents; knows each node's worker
 //!        |

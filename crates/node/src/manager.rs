@@ -96,7 +96,7 @@ impl Manager {
             let _ = self.registered.send(Ok(()));
         }
         self.tell_hosted(&channel)?;
-        let mut teller = Teller::new(self.threads.clone(), channel.clone());
+        let teller = Teller::start(self.threads.clone(), channel.clone())?;
         let mut certificate = self.certificate_ends();
         let mut looked = Instant::now();
         while !self.ending.has_come() {
@@ -106,7 +106,7 @@ impl Manager {
                 self.tell_renewed(&channel, &mut certificate)?;
             }
             match channel.recv(Some(GLANCE)) {
-                Ok(message) => self.on_message(&channel, &mut teller, message)?,
+                Ok(message) => self.on_message(&channel, &teller, message)?,
                 Err(ControlError::Timeout { .. }) => {}
                 Err(ControlError::Closed { .. }) if self.ending.has_come() => {}
                 Err(ControlError::Closed { .. }) => {
@@ -178,7 +178,7 @@ impl Manager {
         }
     }
 
-    fn on_message(&self, channel: &Channel, teller: &mut Teller, message: ManagerMessage) -> Result<(), ControlError> {
+    fn on_message(&self, channel: &Channel, teller: &Teller, message: ManagerMessage) -> Result<(), ControlError> {
         match message {
             ManagerMessage::Install(grant) => channel.send(&self.install(*grant)),
             ManagerMessage::End { job } => {
@@ -186,9 +186,18 @@ impl Manager {
                 Ok(())
             }
             ManagerMessage::Ping => channel.send(&NodeMessage::Alive),
-            ManagerMessage::QueryCounters => teller.ask(Asked::Counters),
-            ManagerMessage::QueryActivity => teller.ask(Asked::Activity),
-            ManagerMessage::Explain { job, group } => teller.ask(Asked::Job(job, group)),
+            ManagerMessage::QueryCounters => {
+                teller.ask(Asked::Counters);
+                Ok(())
+            }
+            ManagerMessage::QueryActivity => {
+                teller.ask(Asked::Activity);
+                Ok(())
+            }
+            ManagerMessage::Explain { job, group } => {
+                teller.ask(Asked::Job(job, group));
+                Ok(())
+            }
             ManagerMessage::Refused(refusal) => Err(ControlError::Refused(refusal)),
             ManagerMessage::Registered => Ok(()),
         }

@@ -47,66 +47,50 @@ pub(crate) struct Threads {
     pub(crate) workers: Vec<WorkerHandle>,
 }
 
-/// The thread that answers over one connection. It begins with the first question, and ends with
-/// this.
+/// The thread that answers over one connection, and ends with it.
 pub(crate) struct Teller {
-    threads: Threads,
-    channel: Arc<Channel>,
-    asked: Option<Sender<Asked>>,
+    asked: Sender<Asked>,
 }
 
 impl Teller {
-    pub(crate) fn new(threads: Threads, channel: Arc<Channel>) -> Teller {
-        Teller { threads, channel, asked: None }
+    /// Starts the thread.
+    pub(crate) fn start(threads: Threads, channel: Arc<Channel>) -> Result<Teller, ControlError> {
+        let (asked, questions) = mpsc::channel();
+        let failed = |cause| ControlError::Socket { what: "start a thread".into(), cause };
+        let work = move || answer_all(&threads, &channel, &questions);
+        thread::Builder::new().name("teller".into()).spawn(work).map_err(failed)?;
+        Ok(Teller { asked })
     }
 
     /// Has this answered, in its turn.
-    pub(crate) fn ask(&mut self, asked: Asked) -> Result<(), ControlError> {
-        let asked = match &self.asked {
-            None => asked,
-            Some(sender) => match sender.send(asked) {
-                Ok(()) => return Ok(()),
-                // An error of its own has ended the thread.
-                Err(unsent) => unsent.0,
-            },
-        };
-        let (sender, questions) = mpsc::channel();
-        let (threads, channel) = (self.threads.clone(), self.channel.clone());
-        let work = move || {
-            if let Err(why) = guard(|| tell(&threads, &channel, &questions)) {
+    pub(crate) fn ask(&self, asked: Asked) {
+        // The thread has ended if the connection has, which who listens to it finds out.
+        let _ = self.asked.send(asked);
+    }
+}
+
+/// Answers until nobody can ask any more, or the connection is gone.
+fn answer_all(threads: &Threads, channel: &Channel, questions: &Receiver<Asked>) {
+    let mut turns = Turns::default();
+    loop {
+        if turns.is_empty() {
+            let Ok(asked) = questions.recv() else { return };
+            turns.put(asked.job(), asked);
+        }
+        questions.try_iter().for_each(|asked| turns.put(asked.job(), asked));
+        let Some(asked) = turns.next() else { continue };
+        match guard(|| threads.answer(channel, asked)) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "an answer did not reach the manager");
+                return;
+            }
+            Err(why) => {
                 tracing::error!(
                     why,
                     "an error of this program's own keeps an answer from the manager; please report it"
                 );
             }
-        };
-        let failed = |cause| ControlError::Socket { what: "start a thread".into(), cause };
-        thread::Builder::new().name("teller".into()).spawn(work).map_err(failed)?;
-        drop(sender.send(asked));
-        self.asked = Some(sender);
-        Ok(())
-    }
-}
-
-/// Answers until nobody can ask any more, or the connection is gone.
-fn tell(threads: &Threads, channel: &Channel, questions: &Receiver<Asked>) {
-    let mut turns = Turns::default();
-    loop {
-        let first = if turns.is_empty() { questions.recv().ok() } else { None };
-        if first.is_none() && turns.is_empty() {
-            return;
-        }
-        first.into_iter().chain(questions.try_iter()).for_each(|asked| turns.put(asked.job(), asked));
-        let Some(asked) = turns.next() else { continue };
-        let told = match asked {
-            Asked::Counters => channel.send(&NodeMessage::Counters(collect(threads))),
-            Asked::Activity => channel.send(&NodeMessage::Activity(threads.activity())),
-            Asked::Job(job, group) => threads.explain(channel, job, group),
-        };
-        if let Err(error) = told {
-            // Who listens to the connection finds out what became of it.
-            tracing::debug!(%error, "an answer did not reach the manager");
-            return;
         }
     }
 }
@@ -150,6 +134,14 @@ impl<S: Ord + Copy, T> Turns<S, T> {
 }
 
 impl Threads {
+    fn answer(&self, channel: &Channel, asked: Asked) -> Result<(), ControlError> {
+        match asked {
+            Asked::Counters => channel.send(&NodeMessage::Counters(collect(self))),
+            Asked::Activity => channel.send(&NodeMessage::Activity(self.activity())),
+            Asked::Job(job, group) => self.explain(channel, job, group),
+        }
+    }
+
     fn explain(&self, channel: &Channel, job: JobId, group: Option<u64>) -> Result<(), ControlError> {
         // A core that ends between the two questions is in neither answer, and not in both.
         let epochs = self.epochs(job);
