@@ -412,6 +412,11 @@ impl Acceptor {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    if self.callers.log.may("another user", Instant::now()) {
+                        tracing::info!(%error, "a call was turned away");
+                    }
+                }
                 Err(error) => {
                     // No descriptor is left, or the caller is gone already. Other callers may wait
                     // behind it, for which no further event comes.

@@ -65,15 +65,15 @@ impl Door {
         Ok(Door { listener })
     }
 
-    /// The next caller of this user, without waiting; other users' calls are closed.
+    /// The next caller, without waiting. That of another user is turned away, which is an error of
+    /// the kind `PermissionDenied`; others may wait behind it.
     pub fn accept(&self) -> io::Result<NearSocket> {
-        loop {
-            let (stream, _) = self.listener.accept()?;
-            match is_own(&stream) {
-                Ok(true) => return NearSocket::accepted(stream),
-                Ok(false) => tracing::info!("another user has called the door of this process"),
-                Err(error) => tracing::info!(%error, "cannot learn which user calls"),
-            }
+        let (stream, _) = self.listener.accept()?;
+        let turned_away = |why: String| io::Error::new(ErrorKind::PermissionDenied, why);
+        match is_own(&stream) {
+            Ok(true) => NearSocket::accepted(stream),
+            Ok(false) => Err(turned_away("another user has called the door of this process".into())),
+            Err(error) => Err(turned_away(format!("cannot learn which user calls: {error}"))),
         }
     }
 }

@@ -32,6 +32,8 @@ pub struct NearInbox {
     scratch: Vec<u8>,
     source: SocketAddr,
     counters: UdpCounters,
+    /// Whether the log has been told that the far end damages the ring: it can do so at any time.
+    is_told: bool,
 }
 
 impl Records {
@@ -41,7 +43,7 @@ impl Records {
         let counters = UdpCounters::default();
         let come = Reader::new(line.clone(), Use::Records);
         let out = NearOutbox { ring: Writer::new(line.clone(), Use::Records), line, counters };
-        Records { out, come: NearInbox { ring: come, scratch: Vec::new(), source, counters } }
+        Records { out, come: NearInbox { ring: come, scratch: Vec::new(), source, counters, is_told: false } }
     }
 }
 
@@ -90,7 +92,9 @@ impl NearInbox {
             if !waiting.is_ok_and(|waiting| self.take(waiting)) {
                 // Nothing in the ring can be believed any more. The datagrams are lost, and the
                 // stream, which the far end has to use as well, tells what it is.
-                tracing::warn!("{}", damaged());
+                if !std::mem::replace(&mut self.is_told, true) {
+                    tracing::warn!("{}", damaged());
+                }
                 self.ring.skip_all();
                 rejected.rejected_malformed += 1;
                 return None;
