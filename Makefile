@@ -29,7 +29,7 @@ MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v
 # library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo demo-torch test test-long conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants fuzz models rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch test-gpu bench-torch wheel bench build lint install strip-installed deb package-test dependencies
+.PHONY: help demo demo-torch test test-long conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants fuzz models miri rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch test-gpu bench-torch wheel bench build lint install strip-installed deb package-test dependencies
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 25
@@ -76,6 +76,9 @@ fuzz: ## arbitrary bytes at every parser, and hostile peers at the protocol core
 models: ## what shares memory without a lock, the product's files in every order of steps under loom
 	$(CARGO) clippy --release --locked --manifest-path models/Cargo.toml --target-dir target/models -- -D warnings
 	@$(CARGO) run --quiet --release --locked --manifest-path models/Cargo.toml --target-dir target/models
+
+miri: ## wire, cores and memory under Miri, where a nightly Rust has it; else it says so
+	@scripts/miri
 
 rounds: build ## jobs whose nodes are killed, stopped and cut off, in a laboratory: ROUNDS=1000, FROM=1
 	tests/rounds/run --rounds $(ROUNDS) --from $(FROM)
