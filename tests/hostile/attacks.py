@@ -227,7 +227,11 @@ def control_flood(fabric, seconds=3):
 
 
 def datagram_flood(fabric, seconds=3):
-    """A rank sends datagrams with right tags as fast as it can, beside another job."""
+    """A rank sends datagrams with right tags as fast as it can, beside another job. Told as well is what its
+    nodes lost of what came, and how many far ends got a queue of their own."""
+    def counted(name):
+        return sum(counters.get(name, 0) for counters in fabric.node_counters().values())
+
     def attack(target, rank, seconds):
         probe, sent, end = rank.frame(speaker.PROBE), 0, time.monotonic() + seconds
         while time.monotonic() < end:
@@ -235,7 +239,9 @@ def datagram_flood(fabric, seconds=3):
                 target.datagrams.sendto(probe, target.node_address)
             sent += 200
         return sent
-    return flood(fabric, seconds, attack)
+    before = {name: counted(name) for name in ("datagram_socket_overflow", "datagram_queues_apart")}
+    figures = flood(fabric, seconds, attack)
+    return {**figures, **{name: counted(name) - count for name, count in before.items()}}
 
 
 def question_flood(fabric, seconds=3, groups=20_000, askers=16):
