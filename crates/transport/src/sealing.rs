@@ -121,33 +121,49 @@ impl ReaderKeys {
         ReaderKeys::Sealed(Box::new(OpeningKeys { tags, numbers: Numbers::default(), bodies, data }))
     }
 
-    /// The header of a frame at the front of these bytes, with its seal. `None` while it is not all
-    /// there. `last` is the header that a short one follows. The tag is right, and in a mode that
-    /// seals payloads this is the frame that the far end has sent next.
-    pub(crate) fn next_head(&mut self, bytes: &[u8], last: Option<&Header>) -> Result<Option<Head>, ParseError> {
+    /// The header of a frame at the front of these bytes, and how many it took with its seal, which
+    /// is put into `seal`. `None` while it is not all there. `last` is the header that a short one
+    /// follows. The tag is right, and in a mode that seals payloads this is the frame that the far
+    /// end has sent next.
+    pub(crate) fn next_header(
+        &mut self,
+        bytes: &[u8],
+        last: Option<&Header>,
+        seal: &mut Option<Seal>,
+    ) -> Result<Option<(Header, usize)>, ParseError> {
         if ShortHeader::begins(bytes) {
             let Some((front, rest)) = bytes.split_at_checked(SHORT_LEN) else { return Ok(None) };
             let (short, tag) = ShortHeader::parse(front)?;
             let header = short.expand(last.ok_or(ParseError::BadField("short header"))?)?;
-            return self.accept_short(header, tag, rest);
+            let taken = self.accept_short(&header, tag, rest, seal)?;
+            return Ok(taken.map(|taken| (header, SHORT_LEN + taken)));
         }
         let Some((front, rest)) = bytes.split_at_checked(HEADER_LEN) else { return Ok(None) };
         let (header, tag) = Header::parse(front)?;
-        match self {
+        let taken = match self {
             ReaderKeys::Checked(key) => {
                 key.verify(front, tag)?;
-                Head::checked(header, HEADER_LEN)
+                unsealed(&header).map(Some)
             }
-            ReaderKeys::Sealed(keys) => keys.next(header, tag, rest, HEADER_LEN),
-        }
+            ReaderKeys::Sealed(keys) => keys.accept(&header, tag, rest, seal),
+        };
+        Ok(taken?.map(|taken| (header, HEADER_LEN + taken)))
     }
 
-    /// The same of a short header that stands for this one. Its seal is at the front of `rest`.
-    pub(crate) fn accept_short(&mut self, header: Header, tag: u64, rest: &[u8]) -> Result<Option<Head>, ParseError> {
+    /// Accepts a short header that stands for this one, if its tag is right. The seal is at the
+    /// front of `rest`, and is put into `seal`; the answer is how many bytes it has.
+    #[inline]
+    pub(crate) fn accept_short(
+        &mut self,
+        header: &Header,
+        tag: u64,
+        rest: &[u8],
+        seal: &mut Option<Seal>,
+    ) -> Result<Option<usize>, ParseError> {
         match self {
-            ReaderKeys::Checked(key) if key.tag_of(&header) == tag => Head::checked(header, SHORT_LEN),
+            ReaderKeys::Checked(key) if key.tag_of(header) == tag => unsealed(header).map(Some),
             ReaderKeys::Checked(_) => Err(ParseError::BadTag),
-            ReaderKeys::Sealed(keys) => keys.next(header, tag, rest, SHORT_LEN),
+            ReaderKeys::Sealed(keys) => keys.accept(header, tag, rest, seal),
         }
     }
 
@@ -170,7 +186,13 @@ impl ReaderKeys {
 }
 
 impl OpeningKeys {
-    fn next(&mut self, header: Header, tag: u64, rest: &[u8], len: usize) -> Result<Option<Head>, ParseError> {
+    fn accept(
+        &mut self,
+        header: &Header,
+        tag: u64,
+        rest: &[u8],
+        found: &mut Option<Seal>,
+    ) -> Result<Option<usize>, ParseError> {
         if header.is_sealed() != (header.payload_len > 0) {
             return Err(ParseError::BadField("flags"));
         }
@@ -180,27 +202,18 @@ impl OpeningKeys {
         } else {
             None
         };
-        let number = self.numbers.of(&header);
-        if self.tags.tag_beside(&header, Some(*number), seal) != tag {
+        let number = self.numbers.of(header);
+        if self.tags.tag_beside(header, Some(*number), seal) != tag {
             return Err(ParseError::BadTag);
         }
         *number += 1;
-        let len = len + seal.map_or(0, |seal| seal.len());
-        let seal = seal.map(|seal| Seal::parse(seal)).transpose()?;
-        Ok(Some(Head { header, len, seal }))
+        *found = seal.map(|seal| Seal::parse(seal)).transpose()?;
+        Ok(Some(seal.map_or(0, |seal| seal.len())))
     }
 }
 
-/// The header of a frame that is the next one, and how many bytes it took with its seal.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Head {
-    pub(crate) header: Header,
-    pub(crate) len: usize,
-    pub(crate) seal: Option<Seal>,
-}
-
-impl Head {
-    fn checked(header: Header, len: usize) -> Result<Option<Head>, ParseError> {
-        if header.is_sealed() { Err(ParseError::BadField("flags")) } else { Ok(Some(Head { header, len, seal: None })) }
-    }
+/// A frame in a mode without seals.
+#[inline]
+fn unsealed(header: &Header) -> Result<usize, ParseError> {
+    if header.is_sealed() { Err(ParseError::BadField("flags")) } else { Ok(0) }
 }

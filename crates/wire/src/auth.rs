@@ -22,22 +22,24 @@ impl core::fmt::Debug for FrameKey {
 }
 
 impl FrameKey {
-    fn tag(&self, covered: &[u8]) -> u64 {
+    /// Most tags are of so many bytes, which is worth code of its own.
+    fn tag(&self, covered: &[u8; TAG_OFFSET]) -> u64 {
         SipHasher24::new_with_key(&self.0).hash(covered)
     }
 
     /// Writes `header` with its tag.
     pub fn seal(&self, header: &Header, bytes: &mut [u8; HEADER_LEN]) {
         header.emit(0, bytes);
-        let tag = self.tag(&bytes[..TAG_OFFSET]);
-        bytes[TAG_OFFSET..].copy_from_slice(&tag.to_le_bytes());
+        let (covered, behind) = bytes.split_first_chunk_mut().expect("a header is longer than what its tag covers");
+        behind.copy_from_slice(&self.tag(covered).to_le_bytes());
     }
 
     /// The tag of a header, wherever its bytes travel.
     pub fn tag_of(&self, header: &Header) -> u64 {
         let mut bytes = [0; HEADER_LEN];
         header.emit(0, &mut bytes);
-        self.tag(&bytes[..TAG_OFFSET])
+        let (covered, _) = bytes.split_first_chunk().expect("a header is longer than what its tag covers");
+        self.tag(covered)
     }
 
     /// The tag of a header in a mode that seals payloads. On a stream it covers the frame's number
@@ -58,12 +60,12 @@ impl FrameKey {
         if let Some(seal) = seal {
             add(seal);
         }
-        self.tag(&covered[..len])
+        SipHasher24::new_with_key(&self.0).hash(&covered[..len])
     }
 
     /// Checks the tag of header bytes that `Header::parse` accepted.
     pub fn verify(&self, bytes: &[u8], tag: u64) -> Result<(), ParseError> {
-        let covered = bytes.get(..TAG_OFFSET).ok_or(ParseError::Truncated)?;
+        let covered = bytes.first_chunk().ok_or(ParseError::Truncated)?;
         if self.tag(covered) == tag { Ok(()) } else { Err(ParseError::BadTag) }
     }
 }

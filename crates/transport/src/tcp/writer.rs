@@ -21,7 +21,7 @@ use trib_wire::short::SHORT_LEN;
 use trib_wire::{GroupIndex, Header, ShortHeader};
 
 use crate::landing::Source;
-use crate::sealing::WriterKeys;
+use crate::sealing::{SealingKeys, WriterKeys};
 
 /// How far `flush` came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,12 +76,18 @@ pub struct StreamWriter<P> {
 #[derive(Debug)]
 struct Frame<P> {
     header: Header,
-    /// The header as it travels: `head_len` bytes, long or short, with the seal behind it.
-    head: [u8; HEADER_LEN + SEAL_LEN],
+    /// The header as it travels: `head_len` bytes, long or short.
+    head: [u8; HEADER_LEN],
     head_len: usize,
-    /// The seal of the payload, in a mode that has one.
-    seal: Option<[u8; SEAL_LEN]>,
+    /// The same with the seal behind it, instead, if the frame has one; and the seal.
+    sealed: Option<Box<SealedHead>>,
     content: Content<P>,
+}
+
+#[derive(Debug)]
+struct SealedHead {
+    bytes: [u8; HEADER_LEN + SEAL_LEN],
+    seal: [u8; SEAL_LEN],
 }
 
 #[derive(Debug)]
@@ -103,8 +109,16 @@ struct Lane<P> {
 impl<P: Source> Frame<P> {
     /// A frame whose header is still to be encoded.
     fn new(header: Header, content: Content<P>, seal: Option<[u8; SEAL_LEN]>) -> Frame<P> {
-        let head_len = if seal.is_some() { HEADER_LEN + SEAL_LEN } else { HEADER_LEN };
-        Frame { header, head: [0; HEADER_LEN + SEAL_LEN], head_len, seal, content }
+        let mut frame = Frame { header, head: [0; HEADER_LEN], head_len: HEADER_LEN, sealed: None, content };
+        if let Some(seal) = seal {
+            frame.set_seal(seal);
+        }
+        frame
+    }
+
+    fn set_seal(&mut self, seal: [u8; SEAL_LEN]) {
+        self.sealed = Some(Box::new(SealedHead { bytes: [0; HEADER_LEN + SEAL_LEN], seal }));
+        self.head_len = HEADER_LEN + SEAL_LEN;
     }
 
     /// Gives a control frame what covers its body in the mode of these keys, and its tag. Until
@@ -120,7 +134,8 @@ impl<P: Source> Frame<P> {
                 }
                 WriterKeys::Sealed(keys) => {
                     self.header.flags |= FLAG_SEALED;
-                    self.seal = Some(keys.seal_body(body).to_bytes());
+                    let seal = keys.seal_body(body).to_bytes();
+                    self.set_seal(seal);
                 }
             }
         }
@@ -136,7 +151,10 @@ impl<P: Source> Frame<P> {
     }
 
     fn head(&self) -> &[u8] {
-        &self.head[..self.head_len]
+        match &self.sealed {
+            None => &self.head[..self.head_len],
+            Some(sealed) => &sealed.bytes[..self.head_len],
+        }
     }
 
     fn len(&self) -> usize {
@@ -152,26 +170,44 @@ impl<P: Source> Frame<P> {
     /// Gives the header the shortest form that can follow the data frame `previous`, and its tag.
     fn encode(&mut self, previous: Option<&Header>, keys: &mut WriterKeys) {
         let short = previous.and_then(|previous| ShortHeader::between(previous, &self.header));
-        let (long, _) = self.head.split_first_chunk_mut().expect("a head has room for a header");
-        match (short, keys) {
-            (None, WriterKeys::Checked(key)) => key.seal(&self.header, long),
-            (None, WriterKeys::Sealed(keys)) => {
-                self.header.emit(keys.next_tag(&self.header, self.seal.as_ref()), long);
-            }
-            (Some(short), keys) => {
+        match keys {
+            WriterKeys::Checked(key) => self.encode_checked(short, key),
+            WriterKeys::Sealed(keys) => self.encode_sealed(short, keys),
+        }
+    }
+
+    fn encode_checked(&mut self, short: Option<ShortHeader>, key: &FrameKey) {
+        match short {
+            Some(short) => {
                 let mut bytes = [0; SHORT_LEN];
-                match keys {
-                    WriterKeys::Checked(key) => short.seal(&self.header, key, &mut bytes),
-                    WriterKeys::Sealed(keys) => {
-                        short.emit(keys.next_tag(&self.header, self.seal.as_ref()), &mut bytes);
-                    }
-                }
+                short.seal(&self.header, key, &mut bytes);
                 self.head[..SHORT_LEN].copy_from_slice(&bytes);
+                self.head_len = SHORT_LEN;
+            }
+            None => {
+                key.seal(&self.header, &mut self.head);
+                self.head_len = HEADER_LEN;
             }
         }
-        self.head_len = if short.is_some() { SHORT_LEN } else { HEADER_LEN };
-        if let Some(seal) = &self.seal {
-            self.head[self.head_len..self.head_len + SEAL_LEN].copy_from_slice(seal);
+    }
+
+    fn encode_sealed(&mut self, short: Option<ShortHeader>, keys: &mut SealingKeys) {
+        let tag = keys.next_tag(&self.header, self.sealed.as_ref().map(|sealed| &sealed.seal));
+        self.head_len = match short {
+            Some(short) => {
+                let mut bytes = [0; SHORT_LEN];
+                short.emit(tag, &mut bytes);
+                self.head[..SHORT_LEN].copy_from_slice(&bytes);
+                SHORT_LEN
+            }
+            None => {
+                self.header.emit(tag, &mut self.head);
+                HEADER_LEN
+            }
+        };
+        if let Some(sealed) = &mut self.sealed {
+            sealed.bytes[..self.head_len].copy_from_slice(&self.head[..self.head_len]);
+            sealed.bytes[self.head_len..self.head_len + SEAL_LEN].copy_from_slice(&sealed.seal);
             self.head_len += SEAL_LEN;
         }
     }

@@ -9,19 +9,18 @@ use trib_wire::{Header, ShortHeader};
 
 use super::{AHEAD, Destination, Fill, FrameSink, State, StreamError, StreamReader};
 use crate::landing::Landing;
-use crate::sealing::Head;
 
 /// Memory for frames that have not come yet.
 #[derive(Debug)]
 pub(super) struct Foreseen<B> {
     frames: Vec<(Header, B)>,
     /// Their short headers, with their seals in a mode that has them.
-    heads: [[u8; SHORT_LEN + SEAL_LEN]; FORESEEN_MAX],
+    heads: Box<[[u8; SHORT_LEN + SEAL_LEN]]>,
 }
 
 impl<B: Landing> Foreseen<B> {
     pub(super) fn new() -> Foreseen<B> {
-        Foreseen { frames: Vec::with_capacity(FORESEEN_MAX), heads: [[0; SHORT_LEN + SEAL_LEN]; FORESEEN_MAX] }
+        Foreseen { frames: Vec::with_capacity(FORESEEN_MAX), heads: [[0; SHORT_LEN + SEAL_LEN]; FORESEEN_MAX].into() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -78,7 +77,7 @@ impl<B: Landing> StreamReader<B> {
     ) -> Result<Fill, StreamError> {
         let head_len = self.short_len();
         let rest = match &mut self.state {
-            State::Data { header, buffer: Some(buffer), filled, .. } => {
+            State::Data { header, buffer: Some(buffer), filled } => {
                 &mut buffer.bytes_mut()[*filled..header.payload_len as usize]
             }
             _ => &mut [],
@@ -106,13 +105,14 @@ impl<B: Landing> StreamReader<B> {
     /// Hands over what came as foreseen; `got` bytes are in the memory for foreseen frames.
     fn use_foreseen<S: FrameSink<Buffer = B>>(&mut self, mut got: usize, sink: &mut S) -> Result<(), StreamError> {
         let mut frames = std::mem::take(&mut self.foreseen.frames);
-        let (heads, head_len) = (self.foreseen.heads, self.short_len());
+        let head_len = self.short_len();
+        let heads = std::mem::take(&mut self.foreseen.heads);
         let mut rest = frames.drain(..).zip(&heads);
         while got > 0 {
             let Some(((expected, mut buffer), head)) = rest.next() else { break };
             let head = &head[..head_len];
             let found = if got < head_len { None } else { self.as_foreseen(&expected, head)? };
-            let Some(Head { header, seal, .. }) = found else {
+            let Some(header) = found else {
                 // Something else came, or too little to tell.
                 let mut spill = |bytes: &[u8]| {
                     let here = bytes.len().min(got);
@@ -137,26 +137,27 @@ impl<B: Landing> StreamReader<B> {
                 Destination::Discard => None,
                 Destination::Refuse(why) => return Err(StreamError::Refused(why)),
             };
-            self.state = State::Data { header, seal, buffer, filled };
+            self.state = State::Data { header, buffer, filled };
             if filled == header.payload_len as usize {
                 self.finish_data(sink)?;
             }
         }
         drop(rest);
-        self.foreseen.frames = frames;
+        (self.foreseen.frames, self.foreseen.heads) = (frames, heads);
         Ok(())
     }
 
     /// The header that these bytes encode, if it is the expected one except for its mark. Nothing
     /// of a frame that is another one is used up.
-    fn as_foreseen(&mut self, expected: &Header, head: &[u8]) -> Result<Option<Head>, StreamError> {
+    fn as_foreseen(&mut self, expected: &Header, head: &[u8]) -> Result<Option<Header>, StreamError> {
         let (Some(last), true) = (&self.last, ShortHeader::begins(head)) else { return Ok(None) };
         let (short, tag) = ShortHeader::parse(head)?;
         let header = short.expand(last)?;
         if (Header { mark: expected.mark, ..header }) != *expected {
             return Ok(None);
         }
-        Ok(self.keys.accept_short(header, tag, &head[SHORT_LEN..])?)
+        let taken = self.keys.accept_short(&header, tag, &head[SHORT_LEN..], &mut self.seal)?;
+        Ok(taken.map(|_| header))
     }
 }
 

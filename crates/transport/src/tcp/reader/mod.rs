@@ -24,7 +24,7 @@ use trib_wire::short::SHORT_LEN;
 use trib_wire::{Header, ParseError};
 
 use crate::landing::Landing;
-use crate::sealing::{Head, ReaderKeys};
+use crate::sealing::ReaderKeys;
 use foreseen::Foreseen;
 
 /// Where the payload of a frame that carries vector data goes.
@@ -117,6 +117,8 @@ pub struct StreamReader<B> {
     state: State<B>,
     /// The header of the last frame that carried vector data, which a short header follows.
     last: Option<Header>,
+    /// The seal of the frame that is being read, in a mode that has seals.
+    seal: Option<Seal>,
     foreseen: Foreseen<B>,
     body: Vec<u8>,
     streaming: bool,
@@ -128,8 +130,8 @@ pub struct StreamReader<B> {
 #[derive(Debug)]
 enum State<B> {
     Header,
-    Data { header: Header, seal: Option<Seal>, buffer: Option<B>, filled: usize },
-    Body(Header, Option<Seal>),
+    Data { header: Header, buffer: Option<B>, filled: usize },
+    Body(Header),
 }
 
 impl<B: Landing> StreamReader<B> {
@@ -147,6 +149,7 @@ impl<B: Landing> StreamReader<B> {
             end: 0,
             state: State::Header,
             last: None,
+            seal: None,
             foreseen: Foreseen::new(),
             body: Vec::new(),
             streaming: false,
@@ -219,7 +222,7 @@ impl<B: Landing> StreamReader<B> {
         let begun = match &self.state {
             State::Header => 0,
             State::Data { filled, .. } => *filled,
-            State::Body(..) => self.body.len(),
+            State::Body(_) => self.body.len(),
         };
         begun + self.end - self.start
     }
@@ -242,7 +245,7 @@ impl<B: Landing> StreamReader<B> {
     fn step<S: FrameSink<Buffer = B>>(&mut self, sink: &mut S) -> Result<bool, StreamError> {
         match &mut self.state {
             State::Header => self.step_header(sink),
-            State::Data { header, buffer, filled, .. } => {
+            State::Data { header, buffer, filled } => {
                 let len = header.payload_len as usize;
                 let here = (self.end - self.start).min(len - *filled);
                 if let Some(buffer) = buffer {
@@ -257,8 +260,8 @@ impl<B: Landing> StreamReader<B> {
                 self.finish_data(sink)?;
                 Ok(true)
             }
-            State::Body(header, seal) => {
-                let (header, seal) = (*header, *seal);
+            State::Body(header) => {
+                let header = *header;
                 let missing = header.payload_len as usize - self.body.len();
                 let here = (self.end - self.start).min(missing);
                 self.body.extend_from_slice(&self.ahead[self.start..self.start + here]);
@@ -268,7 +271,7 @@ impl<B: Landing> StreamReader<B> {
                 }
                 self.state = State::Header;
                 self.frames += 1;
-                self.keys.open(&header, seal.as_ref(), &mut self.body)?;
+                self.keys.open(&header, self.seal.as_ref(), &mut self.body)?;
                 sink.frame(&header, Arrived::Body(&self.body))?;
                 self.body = Vec::new();
                 Ok(true)
@@ -278,7 +281,7 @@ impl<B: Landing> StreamReader<B> {
 
     fn step_header<S: FrameSink<Buffer = B>>(&mut self, sink: &mut S) -> Result<bool, StreamError> {
         let ahead = &self.ahead[self.start..self.end];
-        let Some(Head { header, len: head_len, seal }) = self.keys.next_head(ahead, self.last.as_ref())? else {
+        let Some((header, head_len)) = self.keys.next_header(ahead, self.last.as_ref(), &mut self.seal)? else {
             return Ok(false);
         };
         self.start += head_len;
@@ -296,23 +299,23 @@ impl<B: Landing> StreamReader<B> {
                 Destination::Discard => None,
                 Destination::Refuse(why) => return Err(StreamError::Refused(why)),
             };
-            self.state = State::Data { header, seal, buffer, filled: 0 };
+            self.state = State::Data { header, buffer, filled: 0 };
         } else if header.flags & (FLAG_CRC | FLAG_SEALED) == 0 {
             return Err(ParseError::BadField("flags").into());
         } else if let Some(body) = self.ahead[self.start..self.end].get_mut(..len) {
-            self.keys.open(&header, seal.as_ref(), body)?;
+            self.keys.open(&header, self.seal.as_ref(), body)?;
             self.start += len;
             self.frames += 1;
             sink.frame(&header, Arrived::Body(body))?;
         } else {
             self.body.reserve_exact(len);
-            self.state = State::Body(header, seal);
+            self.state = State::Body(header);
         }
         Ok(true)
     }
 
     fn finish_data<S: FrameSink<Buffer = B>>(&mut self, sink: &mut S) -> Result<(), StreamError> {
-        let State::Data { header, seal, buffer, .. } = core::mem::replace(&mut self.state, State::Header) else {
+        let State::Data { header, buffer, .. } = core::mem::replace(&mut self.state, State::Header) else {
             unreachable!("called in state Data");
         };
         self.frames += 1;
@@ -320,7 +323,7 @@ impl<B: Landing> StreamReader<B> {
             Some(mut buffer) => {
                 if header.flags & (FLAG_CRC | FLAG_SEALED) != 0 {
                     let len = header.payload_len as usize;
-                    self.keys.open(&header, seal.as_ref(), &mut buffer.bytes_mut()[..len])?;
+                    self.keys.open(&header, self.seal.as_ref(), &mut buffer.bytes_mut()[..len])?;
                 }
                 sink.frame(&header, Arrived::Data(buffer))
             }
@@ -343,7 +346,7 @@ impl<B: Landing> StreamReader<B> {
         // copied later.
         let limit = if self.streaming { AHEAD_STREAMING } else { AHEAD };
         let (wanted, got) = match &mut self.state {
-            State::Data { header, buffer: Some(buffer), filled, .. } => {
+            State::Data { header, buffer: Some(buffer), filled } => {
                 let rest = &mut buffer.bytes_mut()[*filled..header.payload_len as usize];
                 let rest_len = rest.len();
                 let ahead = &mut self.ahead[..limit];
