@@ -71,6 +71,26 @@ def every_collective(argument):
     return cases
 
 
+def exact_sums(argument):
+    """What a plain sum loses, complex numbers among it; and a way to take sums that there is not."""
+    huge = 2.0**127
+    terms = np.array([(huge, 1e-3), (1.0, 1e-3), (-huge, 1e-3)][int(os.environ["TRIB_RANK"])], np.float32)
+    with tributary.Context() as context:
+        group = context.group()
+        group.set_sums("exact")
+        total = group.allreduce(terms.copy())
+        both = group.iallreduce(terms.view(np.complex64).copy()).wait()
+        group.set_sums("plain")
+        largest = group.allreduce(terms.copy(), "max")
+        try:
+            group.set_sums("about")
+            told = ""
+        except tributary.InvalidError as error:
+            told = str(error)
+        group.free()
+    return [total.tolist(), [both[0].real.item(), both[0].imag.item()], largest.tolist(), told]
+
+
 def who(argument):
     """Which rank this is, as the launcher says, and a sum over all."""
     with tributary.Context() as context:

@@ -34,6 +34,14 @@ class Package(unittest.TestCase):
             cases = self.run_ranks("every_collective", ranks, {"counts": counts})
             self.assertGreater(min(cases), 300)
 
+    def test_a_group_takes_exact_sums(self):
+        for total, both, largest, told in self.run_ranks("exact_sums", 3):
+            self.assertEqual(total[0], 1.0)
+            self.assertAlmostEqual(total[1], 3e-3, 9)
+            self.assertEqual(both, total)
+            self.assertEqual(largest[0], 2.0**127)
+            self.assertIn("'about' is no way to take sums: plain, fixed, exact", told)
+
     def test_each_launcher_says_which_rank_this_is(self):
         # One write is one line; what `print` writes in two, lines of other ranks get between.
         program = "import json, os, python_worker; os.write(1, (json.dumps(python_worker.who(None)) + '\\n').encode())"
