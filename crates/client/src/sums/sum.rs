@@ -250,7 +250,7 @@ impl Sum {
     fn given(&self, row: usize, number: usize) -> &[u8] {
         let (from, len) = self.rows.span(row, number);
         // SAFETY: the input is as long as the call says and the library's until the sum is over;
-        // what is written of it in target are chunks that have been read.
+        // what is written of it in place are chunks that have been read.
         unsafe { core::slice::from_raw_parts(self.input.add(from), len) }
     }
 
