@@ -45,7 +45,7 @@ class Installed(unittest.TestCase):
                 self.assertEqual(debug, set(), path)
             size = {p.name: p.stat().st_size for p in found}
             self.assertIn("libnccl-net-tributary.so", size)
-            # Not optimized, as `make test` builds it; with debug lines it would have three times that.
+            # Not optimized, as `make test` builds it. With debug lines it has three times that.
             self.assertLess(size["trib"], 36 * MIB, size)
             self.assertLess(max(v for k, v in size.items() if k != "trib"), 10 * MIB, size)
             print(", ".join(f"{name} {bytes / MIB:.1f} MiB" for name, bytes in sorted(size.items())))
