@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use trib_control::{Channel, Error as ControlError};
@@ -47,9 +47,12 @@ pub(crate) struct Threads {
     pub(crate) workers: Vec<WorkerHandle>,
 }
 
-/// The thread that answers over one connection, and ends with it.
+/// The thread that answers over one connection. Dropping this ends both: a rank that hosts nodes
+/// leaves no thread behind when it has left its job.
 pub(crate) struct Teller {
-    asked: Sender<Asked>,
+    asked: Option<Sender<Asked>>,
+    channel: Arc<Channel>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Teller {
@@ -57,15 +60,28 @@ impl Teller {
     pub(crate) fn start(threads: Threads, channel: Arc<Channel>) -> Result<Teller, ControlError> {
         let (asked, questions) = mpsc::channel();
         let failed = |cause| ControlError::Socket { what: "start a thread".into(), cause };
-        let work = move || answer_all(&threads, &channel, &questions);
-        thread::Builder::new().name("teller".into()).spawn(work).map_err(failed)?;
-        Ok(Teller { asked })
+        let over = channel.clone();
+        let work = move || answer_all(&threads, &over, &questions);
+        let thread = thread::Builder::new().name("teller".into()).spawn(work).map_err(failed)?;
+        Ok(Teller { asked: Some(asked), channel, thread: Some(thread) })
     }
 
     /// Has this answered, in its turn.
     pub(crate) fn ask(&self, asked: Asked) {
         // The thread has ended if the connection has, which who listens to it finds out.
-        let _ = self.asked.send(asked);
+        let _ = self.asked.as_ref().map(|questions| questions.send(asked));
+    }
+}
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        // An answer that is on its way ends with the connection, and one that waits for workers
+        // after a second.
+        self.channel.close();
+        self.asked = None;
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("a thread of the node panicked");
+        }
     }
 }
 
