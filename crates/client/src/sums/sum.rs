@@ -43,7 +43,7 @@ struct Chunk {
 /// What is known of a chunk's elements.
 enum Survey {
     /// Nothing: its limbs have room for every number.
-    Needless,
+    Needless(Layout),
     /// It is being found out.
     Asked(Lent, Arc<Completion>),
 }
@@ -154,17 +154,21 @@ impl Sum {
     /// short that this takes longer than limbs with room for every number.
     fn ask(&self, shared: &Shared, group: &GroupState, number: usize, spares: &mut Spares) -> Result<Chunk, Error> {
         let elements = self.rows.elements(number).len();
-        if self.rows.chunks() == 1 && self.unsurveyed(group.size, elements).is_some() {
-            return Ok(Chunk { number, surveys: Survey::Needless });
+        if self.rows.chunks() == 1
+            && let Some(layout) = self.unsurveyed(group.size, elements)
+        {
+            return Ok(Chunk { number, surveys: Survey::Needless(layout) });
         }
         let len = self.kind.survey_bytes(elements);
-        let (mut own, mut row_surveys) = (spares.take(len)?, vec![0; len]);
-        for row in 0..self.rows.count {
-            let into = if row == 0 { own.bytes_mut() } else { &mut row_surveys };
-            survey(self.kind, self.signature.dtype, self.given(row, number), into);
-            if row > 0 {
-                merge(own.bytes_mut(), &row_surveys);
+        let mut own = spares.take(len)?;
+        survey(self.kind, self.signature.dtype, self.given(0, number), own.bytes_mut());
+        if self.rows.count > 1 {
+            let mut of_row = spares.take(len)?;
+            for row in 1..self.rows.count {
+                survey(self.kind, self.signature.dtype, self.given(row, number), of_row.bytes_mut());
+                merge(own.bytes_mut(), of_row.bytes());
             }
+            spares.give(of_row);
         }
         let count = (len / DataType::I16.size()) as u64;
         let signature = Signature {
@@ -195,13 +199,11 @@ impl Sum {
         wait: impl Fn(&Arc<Completion>) -> Result<(), Error>,
         spares: &mut Spares,
     ) -> Result<Layout, Error> {
-        let elements = self.rows.elements(number).len();
         match surveys {
-            Survey::Needless => {
-                self.unsurveyed(size, elements).ok_or_else(|| Error::broken("a sum that was to go without a survey"))
-            }
+            Survey::Needless(layout) => Ok(layout),
             Survey::Asked(surveys, posted) => {
                 wait(&posted)?;
+                let elements = self.rows.elements(number).len();
                 let layout = Layout::new(self.kind, self.signature.dtype, size, elements, surveys.bytes());
                 spares.give(surveys);
                 Ok(layout)
