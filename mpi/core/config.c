@@ -5,6 +5,7 @@
 #include "notice.h"
 #include "runtime.h"
 #include "sharp.h"
+#include "types.h"
 #include "tributary.h"
 
 #include <errno.h>
@@ -205,10 +206,9 @@ static void ask_library(uint32_t supported[CONFIG_DTYPES])
 /* The product of floating-point numbers depends on the order of its factors. */
 static void keep_products_out(uint32_t supported[CONFIG_DTYPES])
 {
-    static const enum trib_dtype FLOATS[] = {TRIB_FLOAT16, TRIB_BFLOAT16, TRIB_FLOAT32, TRIB_FLOAT64};
-
-    for (size_t i = 0; i < sizeof FLOATS / sizeof *FLOATS; i++)
-        supported[FLOATS[i]] &= ~(UINT32_C(1) << TRIB_PROD);
+    for (int value = TRIB_UINT32; value <= TRIB_INT8; value++)
+        if (types_is_float((enum trib_dtype)value))
+            supported[value] &= ~(UINT32_C(1) << TRIB_PROD);
 }
 
 void config_read(struct config *config)

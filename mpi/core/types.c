@@ -119,6 +119,11 @@ static bool fits(size_t row)
     return bytes == (size_t)DATATYPES[row].width * DATATYPES[row].each && distance == bytes;
 }
 
+bool types_is_float(enum trib_dtype dtype)
+{
+    return dtype == TRIB_FLOAT16 || dtype == TRIB_BFLOAT16 || dtype == TRIB_FLOAT32 || dtype == TRIB_FLOAT64;
+}
+
 enum reason types_map(const struct config *config, MPI_Datatype datatype, MPI_Op op, struct wire_type *type)
 {
     size_t row = 0, column = 0;

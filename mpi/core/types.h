@@ -10,6 +10,7 @@
 #include "tributary.h"
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* A C struct of a value and an int, with the bytes that its compiler leaves empty. */
@@ -27,6 +28,9 @@ struct wire_type {
     size_t each;  /* the tree's elements in one of the MPI's: a complex number has two */
     struct pair_layout pair;
 };
+
+/* Whether sums and products of such elements depend on the order of their terms. */
+bool types_is_float(enum trib_dtype dtype);
 
 /* Returns REASON_TREE and sets *type, or returns why the tree does not take the type or operator.
  * Only predefined handles are known, so the answer is the same on all ranks for arguments that MPI

@@ -116,13 +116,10 @@ static bool is_wrong(const struct group *group, const struct call *call, uint64_
 /* Whether only the tree gives the result that was asked for: a sum that depends on no order. */
 static bool is_for_the_tree_alone(const struct operation *operation)
 {
-    static const enum trib_dtype FLOATS[] = {TRIB_FLOAT16, TRIB_BFLOAT16, TRIB_FLOAT32, TRIB_FLOAT64};
-    bool is_float = false;
+    const struct wire_type *type = &operation->type;
 
-    for (size_t i = 0; i < sizeof FLOATS / sizeof *FLOATS; i++)
-        is_float = is_float || operation->type.dtype == FLOATS[i];
-    return config_orders_sums(&job.config) && is_reduction(operation->kind) && operation->type.width > 0 && is_float &&
-           operation->type.op == TRIB_SUM;
+    return config_orders_sums(&job.config) && is_reduction(operation->kind) && type->width > 0 && type->op == TRIB_SUM &&
+           types_is_float(type->dtype);
 }
 
 /* All verdicts. The communicator's comes first, and the prediction's last. */
