@@ -43,7 +43,6 @@ class OnPath(unittest.TestCase):
             with Ranks(fabric, 2, "on_path_worker", "sums", argument, quota(mode, **patience, **more), APART) as ranks:
                 told = ranks.results()
             log = (fabric.folder() / "leaf0.log").read_text()
-        print(mode, type(change).__name__, told)
         return told, log, proxy
 
     def test_a_flipped_bit_of_a_stream_is_a_wrong_sum_at_every_rank_in_checked(self):

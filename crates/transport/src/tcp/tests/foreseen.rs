@@ -1,46 +1,17 @@
 //! What comes as foreseen is read straight to where it belongs, and nothing else is lost, wherever
 //! the stream is cut.
 
-use std::io::{self, IoSliceMut, Read};
-
 use proptest::prelude::*;
 use trib_wire::auth::FrameKey;
 use trib_wire::{Header, Kind};
 
-use super::{Bytes, header};
+use super::{Bytes, Cut, header};
 use crate::tcp::{Arrived, Destination, FrameSink, ReadEnd, StreamError, StreamReader, StreamWriter};
 
 const KEY: FrameKey = FrameKey([5; 16]);
 
 /// Kind, group, number and payload of a frame.
 type Came = (Kind, u32, u64, Vec<u8>);
-
-/// A stream that gives its bytes as they were cut: each call gives one piece.
-struct Cut<'a> {
-    bytes: &'a [u8],
-    cuts: std::iter::Cycle<std::slice::Iter<'a, usize>>,
-}
-
-impl Read for Cut<'_> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.read_vectored(&mut [IoSliceMut::new(bytes)])
-    }
-
-    fn read_vectored(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        if self.bytes.is_empty() {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        let mut left = *self.cuts.next().unwrap();
-        let before = self.bytes.len();
-        for slice in slices {
-            let here = left.min(slice.len()).min(self.bytes.len());
-            slice[..here].copy_from_slice(&self.bytes[..here]);
-            self.bytes = &self.bytes[here..];
-            left -= here;
-        }
-        Ok(before - self.bytes.len())
-    }
-}
 
 /// A sink that foresees everything, and records what came where.
 #[derive(Default)]

@@ -2,7 +2,7 @@
 //! changes, repeats, leaves out or takes from elsewhere ends the connection before it is handed
 //! over.
 
-use std::io::{self, IoSliceMut, Read, Write};
+use std::io::{self, Write};
 
 use proptest::prelude::*;
 use trib_keys::{HelloKey, PayloadKey, Session};
@@ -12,7 +12,7 @@ use trib_wire::header::FLAG_SEALED;
 use trib_wire::hello::{Challenge, Hello, Status};
 use trib_wire::{ChildIndex, Epoch, Header, JobId, Kind, Mode, NodeId, Placement};
 
-use super::{Bytes, header};
+use super::{Bytes, Cut, header};
 use crate::sealing::{ReaderKeys, WriterKeys};
 use crate::tcp::{Arrived, Destination, FrameSink, StreamError, StreamReader, StreamWriter};
 
@@ -80,33 +80,6 @@ impl Sending {
 
 fn payload(group: u32, seq: u64) -> Vec<u8> {
     (0..PIECE).map(|at| (at as u64 + 3 * seq + u64::from(group)) as u8).collect()
-}
-
-/// A stream that gives its bytes in pieces.
-struct Cut<'a> {
-    bytes: &'a [u8],
-    cuts: std::iter::Cycle<std::slice::Iter<'a, usize>>,
-}
-
-impl Read for Cut<'_> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.read_vectored(&mut [IoSliceMut::new(bytes)])
-    }
-
-    fn read_vectored(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        if self.bytes.is_empty() {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        let mut left = *self.cuts.next().unwrap();
-        let before = self.bytes.len();
-        for slice in slices {
-            let here = left.min(slice.len()).min(self.bytes.len());
-            slice[..here].copy_from_slice(&self.bytes[..here]);
-            self.bytes = &self.bytes[here..];
-            left -= here;
-        }
-        Ok(before - self.bytes.len())
-    }
 }
 
 /// Takes everything, and foresees it if it is to.
