@@ -27,9 +27,14 @@ def by_name(report):
 class Doctor(unittest.TestCase):
     def test_a_sound_fabric(self):
         with Fabric() as fabric:
-            sound, checks = doctor(fabric)
-            self.assertTrue(sound, checks)
-            self.assertEqual({checks[name]["state"] for name in ("manager", "trial job", "datagrams", "stream")}, {"ok"})
+            # On a machine that other tests keep busy datagrams may be late, and that is a warning.
+            for _ in range(3):
+                sound, checks = doctor(fabric)
+                self.assertTrue(sound, checks)
+                states = {checks[name]["state"] for name in ("manager", "trial job", "datagrams", "stream")}
+                if states == {"ok"}:
+                    break
+            self.assertEqual(states, {"ok"}, checks)
             self.assertIn("node leaf0", checks)
             self.assertEqual(fabric.status()["jobs"], [], "the trial job is over")
             text = subprocess.run([TRIB, "doctor"], env={**fabric.env, "TRIB_MANAGER": fabric.manager},
