@@ -205,8 +205,8 @@ FAULTS = [
             ),
             Edit(
                 LEAF,
-                "group.name == Some(name)",
-                "group.name.map(|own| own.0) == Some(name.0)",
+                "Some(Some((generation, id))) if *generation == header.generation => Some(*id),",
+                "Some(Some((_, id))) => Some(*id),",
             ),
         ],
     ),

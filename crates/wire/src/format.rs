@@ -71,6 +71,7 @@ impl WireFormat {
 
 impl Signature {
     /// How many bytes the elements take.
+    #[inline]
     pub const fn layout(&self) -> Layout {
         self.format.layout(self.dtype)
     }

@@ -249,6 +249,12 @@ impl Group {
         }
     }
 
+    /// Looks at its activity anew. Returns the one before and the one now.
+    pub(super) fn change_activity(&mut self) -> (Activity, Activity) {
+        let now = self.activity();
+        (core::mem::replace(&mut self.activity, now), now)
+    }
+
     /// The bytes of results still to come, as `Streams::due` says, if no other frame matters.
     pub(super) fn due(&self) -> Option<(u64, u64)> {
         if self.is_undecided() { None } else { self.streams.due() }

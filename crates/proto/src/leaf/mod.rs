@@ -121,8 +121,8 @@ pub struct LeafCore {
     joining: BTreeMap<GroupKey, GroupId>,
     /// How many creations with this tag and these members were begun.
     begun: BTreeMap<(u64, RankList), u32>,
-    /// The groups by the node's index for them.
-    by_index: Vec<Option<GroupId>>,
+    /// The groups by the node's index for them, with the generation that the index has there.
+    by_index: Vec<Option<(Generation, GroupId)>>,
     /// The groups that the program has freed, by their names at the node, which may have given
     /// their indices to others.
     left_behind: BTreeMap<(GroupIndex, Generation), GroupId>,
@@ -552,11 +552,11 @@ impl LeafCore {
     }
 
     fn find(&self, header: &Header) -> Option<GroupId> {
-        let name = (header.group, header.generation);
-        let at_index = self.by_index.get(header.group.0 as usize).copied().flatten();
-        let is_named = |id: &GroupId| self.groups.get(id).is_some_and(|group| group.name == Some(name));
-        // One that the program has freed may have lost its index to another.
-        at_index.filter(is_named).or_else(|| self.left_behind.get(&name).copied())
+        match self.by_index.get(header.group.0 as usize) {
+            Some(Some((generation, id))) if *generation == header.generation => Some(*id),
+            // One that the program has freed may have lost its index to another.
+            _ => self.left_behind.get(&(header.group, header.generation)).copied(),
+        }
     }
 
     fn on_ready(&mut self, now: Nanos, header: &Header, (key, start): (&GroupKey, Marks), out: &mut impl LeafOutput) {
@@ -570,7 +570,7 @@ impl LeafCore {
         if self.by_index.len() <= at {
             self.by_index.resize(at + 1, None);
         }
-        self.by_index[at] = Some(id);
+        self.by_index[at] = Some((header.generation, id));
         group.name = name;
         if !group.resume(start, out) {
             out.note(Note::Violation);
@@ -697,7 +697,7 @@ impl LeafCore {
         let Some(name) = group.name else { return };
         self.left_behind.remove(&name);
         if let Some(entry) = self.by_index.get_mut(name.0.0 as usize)
-            && *entry == Some(id)
+            && entry.is_some_and(|(_, at_index)| at_index == id)
         {
             *entry = None;
         }
@@ -779,7 +779,9 @@ impl LeafCore {
             self.armed.push(id);
         }
         group.say_left(&self.edge, out);
-        self.count(id);
+        let (before, now) = group.change_activity();
+        self.room.count(group);
+        self.recount(id, before, now);
     }
 
     /// Whether the program has freed a group in this epoch that this rank has not left yet, because
@@ -814,8 +816,7 @@ impl LeafCore {
     /// Counts the group anew after its activity, or what it keeps, may have changed.
     fn count(&mut self, id: GroupId) {
         let group = live(&mut self.groups, id);
-        let now = group.activity();
-        let before = core::mem::replace(&mut group.activity, now);
+        let (before, now) = group.change_activity();
         self.room.count(group);
         self.recount(id, before, now);
     }
@@ -840,6 +841,7 @@ impl LeafCore {
 }
 
 /// A group that the caller knows to be there.
+#[inline]
 #[track_caller]
 fn live(groups: &mut BTreeMap<GroupId, Group>, id: GroupId) -> &mut Group {
     match groups.get_mut(&id) {

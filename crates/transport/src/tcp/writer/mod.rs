@@ -11,17 +11,18 @@
 //! blocks. A frame with vector data that continues the one before it travels with a short header.
 //! That is decided when the frame is picked, because then the order of such frames is known.
 
+mod frame;
+
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
 
-use trib_wire::auth::{FrameKey, payload_crc};
-use trib_wire::header::{FLAG_CRC, FLAG_SEALED, HEADER_LEN};
-use trib_wire::mode::{SEAL_LEN, Seal};
-use trib_wire::short::SHORT_LEN;
-use trib_wire::{GroupIndex, Header, ShortHeader};
+use trib_wire::auth::FrameKey;
+use trib_wire::mode::Seal;
+use trib_wire::{GroupIndex, Header};
 
+use self::frame::{Content, Frame, Ready};
 use crate::landing::Source;
-use crate::sealing::{SealingKeys, WriterKeys};
+use crate::sealing::WriterKeys;
 
 /// How far `flush` came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,10 +58,10 @@ pub struct StreamWriter<P> {
     /// The memory of the control frames that have not begun, in bytes.
     control_bytes: usize,
     /// The frame of which some bytes are sent, and how many.
-    begun: Option<(Frame<P>, usize)>,
-    control: VecDeque<Frame<P>>,
+    begun: Option<(Ready<P>, usize)>,
+    control: VecDeque<Ready<P>>,
     /// Frames that were chosen to go next and have not begun.
-    picked: VecDeque<Frame<P>>,
+    picked: VecDeque<Ready<P>>,
     picked_bytes: usize,
     /// The header of the last frame with vector data that has begun.
     last_begun: Option<Header>,
@@ -73,30 +74,6 @@ pub struct StreamWriter<P> {
     frames: u64,
 }
 
-#[derive(Debug)]
-struct Frame<P> {
-    header: Header,
-    /// The header as it travels: `head_len` bytes, long or short.
-    head: [u8; HEADER_LEN],
-    head_len: usize,
-    /// The same with the seal behind it, instead, if the frame has one; and the seal.
-    sealed: Option<Box<SealedHead>>,
-    content: Content<P>,
-}
-
-#[derive(Debug)]
-struct SealedHead {
-    bytes: [u8; HEADER_LEN + SEAL_LEN],
-    seal: [u8; SEAL_LEN],
-}
-
-#[derive(Debug)]
-enum Content<P> {
-    None,
-    Body(Box<[u8]>),
-    Data(P),
-}
-
 /// The queue of one group.
 #[derive(Debug)]
 struct Lane<P> {
@@ -104,113 +81,6 @@ struct Lane<P> {
     frames: VecDeque<Frame<P>>,
     /// Bytes that the group may still send in this round.
     deficit: usize,
-}
-
-impl<P: Source> Frame<P> {
-    /// A frame whose header is still to be encoded.
-    fn new(header: Header, content: Content<P>, seal: Option<[u8; SEAL_LEN]>) -> Frame<P> {
-        let mut frame = Frame { header, head: [0; HEADER_LEN], head_len: HEADER_LEN, sealed: None, content };
-        if let Some(seal) = seal {
-            frame.set_seal(seal);
-        }
-        frame
-    }
-
-    fn set_seal(&mut self, seal: [u8; SEAL_LEN]) {
-        self.sealed = Some(Box::new(SealedHead { bytes: [0; HEADER_LEN + SEAL_LEN], seal }));
-        self.head_len = HEADER_LEN + SEAL_LEN;
-    }
-
-    /// Gives a control frame what covers its body in the mode of these keys, and its tag. Until
-    /// then the body is as it was given.
-    fn protect(&mut self, keys: &mut WriterKeys) {
-        self.header.flags &= !(FLAG_CRC | FLAG_SEALED);
-        self.header.payload_crc = 0;
-        if let Content::Body(body) = &mut self.content {
-            match keys {
-                WriterKeys::Checked(_) => {
-                    self.header.flags |= FLAG_CRC;
-                    self.header.payload_crc = payload_crc(body);
-                }
-                WriterKeys::Sealed(keys) => {
-                    self.header.flags |= FLAG_SEALED;
-                    let seal = keys.seal_body(body).to_bytes();
-                    self.set_seal(seal);
-                }
-            }
-        }
-        self.encode(None, keys);
-    }
-
-    fn payload(&self) -> &[u8] {
-        match &self.content {
-            Content::None => &[],
-            Content::Body(body) => body,
-            Content::Data(payload) => payload.bytes(),
-        }
-    }
-
-    fn head(&self) -> &[u8] {
-        match &self.sealed {
-            None => &self.head[..self.head_len],
-            Some(sealed) => &sealed.bytes[..self.head_len],
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.head_len + self.header.payload_len as usize
-    }
-
-    /// The memory that it takes while it waits, its vector data apart.
-    fn memory(&self) -> usize {
-        let body = if let Content::Body(body) = &self.content { body.len() } else { 0 };
-        size_of::<Frame<P>>() + body
-    }
-
-    /// Gives the header the shortest form that can follow the data frame `previous`, and its tag.
-    fn encode(&mut self, previous: Option<&Header>, keys: &mut WriterKeys) {
-        let short = previous.and_then(|previous| ShortHeader::between(previous, &self.header));
-        match keys {
-            WriterKeys::Checked(key) => self.encode_checked(short, key),
-            WriterKeys::Sealed(keys) => self.encode_sealed(short, keys),
-        }
-    }
-
-    fn encode_checked(&mut self, short: Option<ShortHeader>, key: &FrameKey) {
-        match short {
-            Some(short) => {
-                let mut bytes = [0; SHORT_LEN];
-                short.seal(&self.header, key, &mut bytes);
-                self.head[..SHORT_LEN].copy_from_slice(&bytes);
-                self.head_len = SHORT_LEN;
-            }
-            None => {
-                key.seal(&self.header, &mut self.head);
-                self.head_len = HEADER_LEN;
-            }
-        }
-    }
-
-    fn encode_sealed(&mut self, short: Option<ShortHeader>, keys: &mut SealingKeys) {
-        let tag = keys.next_tag(&self.header, self.sealed.as_ref().map(|sealed| &sealed.seal));
-        self.head_len = match short {
-            Some(short) => {
-                let mut bytes = [0; SHORT_LEN];
-                short.emit(tag, &mut bytes);
-                self.head[..SHORT_LEN].copy_from_slice(&bytes);
-                SHORT_LEN
-            }
-            None => {
-                self.header.emit(tag, &mut self.head);
-                HEADER_LEN
-            }
-        };
-        if let Some(sealed) = &mut self.sealed {
-            sealed.bytes[..self.head_len].copy_from_slice(&self.head[..self.head_len]);
-            sealed.bytes[self.head_len..self.head_len + SEAL_LEN].copy_from_slice(&sealed.seal);
-            self.head_len += SEAL_LEN;
-        }
-    }
 }
 
 impl<P: Source> StreamWriter<P> {
@@ -243,10 +113,11 @@ impl<P: Source> StreamWriter<P> {
     pub fn open(&mut self, keys: WriterKeys) {
         assert!(self.begun.is_none() && self.picked.is_empty() && self.lanes.is_empty(), "only control frames wait");
         self.keys = keys;
-        for frame in &mut self.control {
-            self.queued_bytes -= frame.len();
-            frame.protect(&mut self.keys);
-            self.queued_bytes += frame.len();
+        for waiting in core::mem::take(&mut self.control) {
+            self.queued_bytes -= waiting.len();
+            let ready = waiting.frame.protect(&mut self.keys);
+            self.queued_bytes += ready.len();
+            self.control.push_back(ready);
         }
     }
 
@@ -260,18 +131,14 @@ impl<P: Source> StreamWriter<P> {
     /// Queues a frame with a typed body or none, ahead of all vector data that has not begun.
     /// Payload length, checksum and tag are filled in here.
     pub fn push_control(&mut self, header: &Header, body: &[u8]) -> Result<(), QueueFull> {
-        let memory = size_of::<Frame<P>>() + body.len();
+        let memory = Ready::<P>::memory_with(body.len());
         if self.control_bytes > 0 && self.control_bytes + memory > self.control_max {
             return Err(QueueFull(self.control_bytes));
         }
-        let mut header = *header;
-        header.payload_len = body.len() as u32;
-        let content = if body.is_empty() { Content::None } else { Content::Body(body.into()) };
-        let mut frame = Frame::new(header, content, None);
-        frame.protect(&mut self.keys);
-        self.queued_bytes += frame.len();
-        self.control_bytes += frame.memory();
-        self.control.push_back(frame);
+        let ready = Frame::with_body(*header, body).protect(&mut self.keys);
+        self.queued_bytes += ready.len();
+        self.control_bytes += ready.memory();
+        self.control.push_back(ready);
         Ok(())
     }
 
@@ -296,15 +163,9 @@ impl<P: Source> StreamWriter<P> {
     fn push_in_turn(&mut self, header: &Header, payload: Option<P>, seal: Option<&Seal>) {
         let len = payload.as_ref().map_or(0, |p| p.bytes().len());
         assert_eq!(len, header.payload_len as usize, "payload length");
-        let mut header = *header;
-        header.flags &= !(FLAG_CRC | FLAG_SEALED);
-        if seal.is_some() {
-            header.flags |= FLAG_SEALED;
-        }
-        header.payload_crc = 0;
         let group = header.group;
-        let frame = Frame::new(header, payload.map_or(Content::None, Content::Data), seal.map(Seal::to_bytes));
-        self.queued_bytes += frame.len();
+        let frame = Frame::with_data(*header, payload, seal.map(Seal::to_bytes));
+        self.queued_bytes += frame.longest();
         match self.lanes.iter_mut().find(|lane| lane.group == group) {
             Some(lane) => lane.frames.push_back(frame),
             None => {
@@ -376,19 +237,19 @@ impl<P: Source> StreamWriter<P> {
     pub fn cut(&mut self, mut unwanted: impl FnMut(&Header) -> bool) -> usize {
         let mut frames = 0;
         let mut bytes = 0;
-        let mut keep = |frame: &Frame<P>| {
-            let cut = unwanted(&frame.header);
+        let mut keep = |header: &Header, len: usize| {
+            let cut = unwanted(header);
             if cut {
                 frames += 1;
-                bytes += frame.len();
+                bytes += len;
             }
             !cut
         };
         let picked = self.picked.len();
-        self.picked.retain(&mut keep);
+        self.picked.retain(|ready| keep(&ready.frame.header, ready.len()));
         let cut = picked - self.picked.len();
         for lane in &mut self.lanes {
-            lane.frames.retain(&mut keep);
+            lane.frames.retain(|frame| keep(&frame.header, frame.longest()));
         }
         self.lanes.retain(|lane| !lane.frames.is_empty());
         self.queued_bytes -= bytes;
@@ -404,13 +265,13 @@ impl<P: Source> StreamWriter<P> {
             keys.take_back(cut + self.picked.len());
         }
         self.picked_bytes = 0;
-        for frame in &mut self.picked {
-            self.queued_bytes -= frame.len();
-            frame.encode(previous.as_ref(), &mut self.keys);
-            self.queued_bytes += frame.len();
-            self.picked_bytes += frame.len();
-            if frame.header.kind.carries_data() {
-                previous = Some(frame.header);
+        for ready in &mut self.picked {
+            self.queued_bytes -= ready.len();
+            ready.encode(previous.as_ref(), &mut self.keys);
+            self.queued_bytes += ready.len();
+            self.picked_bytes += ready.len();
+            if ready.frame.carries_data() {
+                previous = Some(ready.frame.header);
             }
         }
     }
@@ -431,9 +292,10 @@ impl<P: Source> StreamWriter<P> {
     /// Every payload of vector data that waits, the one that has begun included, for instance to
     /// replace the application's memory by a copy. A replacement has the same length.
     pub fn payloads_mut(&mut self) -> impl Iterator<Item = (&Header, &mut P)> {
-        let begun = self.begun.iter_mut().map(|(frame, _)| frame);
+        let begun = self.begun.iter_mut().map(|(ready, _)| ready);
+        let picked = begun.chain(&mut self.picked).map(|ready| &mut ready.frame);
         let lanes = self.lanes.iter_mut().flat_map(|lane| &mut lane.frames);
-        begun.chain(&mut self.picked).chain(lanes).filter_map(|frame| match &mut frame.content {
+        picked.chain(lanes).filter_map(|frame| match &mut frame.content {
             Content::Data(payload) => Some((&frame.header, payload)),
             _ => None,
         })
@@ -451,28 +313,28 @@ impl<P: Source> StreamWriter<P> {
 
     /// Deficit round robin: a group's turn ends when it has had its share of bytes.
     fn pick(&mut self) {
-        let mut previous =
-            self.picked.iter().rev().find(|frame| frame.header.kind.carries_data()).map(|frame| frame.header);
+        let picked = self.picked.iter().rev().map(|ready| &ready.frame);
+        let mut previous = picked.into_iter().find(|frame| frame.carries_data()).map(|frame| frame.header);
         previous = previous.or(self.last_begun);
         while self.picked_bytes < BATCH_BYTES && self.picked.len() < BATCH_FRAMES {
             let Some(lane) = self.lanes.front_mut() else {
                 return;
             };
-            let len = lane.frames.front().map_or(0, Frame::len);
+            let len = lane.frames.front().map_or(0, Frame::longest);
             if lane.deficit < len {
                 lane.deficit += QUANTUM;
                 self.lanes.rotate_left(1);
                 continue;
             }
             lane.deficit -= len;
-            if let Some(mut frame) = lane.frames.pop_front() {
-                frame.encode(previous.as_ref(), &mut self.keys);
-                if frame.header.kind.carries_data() {
-                    previous = Some(frame.header);
+            if let Some(frame) = lane.frames.pop_front() {
+                let ready = frame.encode(previous.as_ref(), &mut self.keys);
+                if ready.frame.carries_data() {
+                    previous = Some(ready.frame.header);
                 }
-                self.queued_bytes -= len - frame.len();
-                self.picked_bytes += frame.len();
-                self.picked.push_back(frame);
+                self.queued_bytes -= len - ready.len();
+                self.picked_bytes += ready.len();
+                self.picked.push_back(ready);
             }
             if lane.frames.is_empty()
                 && let Some(lane) = self.lanes.pop_front()
@@ -495,14 +357,14 @@ impl<P: Source> StreamWriter<P> {
             }
         };
         let mut room = BATCH_FRAMES;
-        if let Some((frame, sent)) = &self.begun {
-            add(frame.head().get(*sent..).unwrap_or(&[]));
-            add(&frame.payload()[sent.saturating_sub(frame.head_len)..]);
+        if let Some((ready, sent)) = &self.begun {
+            add(ready.head().get(*sent..).unwrap_or(&[]));
+            add(&ready.frame.payload()[sent.saturating_sub(ready.head().len())..]);
             room -= 1;
         }
-        for frame in self.control.iter().chain(&self.picked).take(room) {
-            add(frame.head());
-            add(frame.payload());
+        for ready in self.control.iter().chain(&self.picked).take(room) {
+            add(ready.head());
+            add(ready.frame.payload());
         }
         (count, bytes)
     }
@@ -512,21 +374,21 @@ impl<P: Source> StreamWriter<P> {
         self.queued_bytes -= sent;
         let mut left = sent;
         while left > 0 {
-            let (frame, before) = match self.begun.take() {
+            let (ready, before) = match self.begun.take() {
                 Some(begun) => begun,
                 None => (self.next_in_order(), 0),
             };
-            let missing = frame.len() - before;
+            let missing = ready.len() - before;
             if left < missing {
-                self.begun = Some((frame, before + left));
+                self.begun = Some((ready, before + left));
                 return;
             }
             left -= missing;
             self.frames += 1;
-            if frame.header.kind.carries_data() {
+            if ready.frame.carries_data() {
                 self.written.push_back(Written {
-                    header: frame.header,
-                    payload: match frame.content {
+                    header: ready.frame.header,
+                    payload: match ready.frame.content {
                         Content::Data(payload) => Some(payload),
                         _ => None,
                     },
@@ -535,17 +397,17 @@ impl<P: Source> StreamWriter<P> {
         }
     }
 
-    fn next_in_order(&mut self) -> Frame<P> {
-        if let Some(frame) = self.control.pop_front() {
-            self.control_bytes -= frame.memory();
-            return frame;
+    fn next_in_order(&mut self) -> Ready<P> {
+        if let Some(ready) = self.control.pop_front() {
+            self.control_bytes -= ready.memory();
+            return ready;
         }
-        let frame = self.picked.pop_front().expect("no more bytes were sent than offered");
-        self.picked_bytes -= frame.len();
-        if frame.header.kind.carries_data() {
-            self.last_begun = Some(frame.header);
+        let ready = self.picked.pop_front().expect("no more bytes were sent than offered");
+        self.picked_bytes -= ready.len();
+        if ready.frame.carries_data() {
+            self.last_begun = Some(ready.frame.header);
         }
-        frame
+        ready
     }
 }
 
