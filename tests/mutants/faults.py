@@ -616,7 +616,7 @@ FAULTS = [
     ),
     Fault(
         "a group that the program has freed is lost with its index",
-        [Edit(LEAF, ".or_else(|| self.left_behind.get(&name).copied())", "")],
+        [Edit(LEAF, "_ => self.left_behind.get(&(header.group, header.generation)).copied(),", "_ => None,")],
         tests="seeds_that_once_failed",
         package="trib-sim",
     ),
