@@ -1078,7 +1078,7 @@ FAULTS = [
     ),
     Fault(
         "what a member had taken when it gave is told too high",
-        [Edit(BOARD, "        self.word(cell + 24).store(taken, Relaxed);\n", "        self.word(cell + 24).store(taken + WINDOW, Relaxed);\n")],
+        [Edit(BOARD, "        self.cell(piece, self.me).show(piece, signature, taken);\n", "        self.cell(piece, self.me).show(piece, signature, taken + WINDOW);\n")],
         tests="boards::tests",
         package="trib-client",
     ),

@@ -231,9 +231,22 @@ impl Memory {
     /// # Safety
     /// The operation has just completed: its buffers are still the library's, and every byte of the
     /// result is there.
+    #[inline]
     pub(crate) unsafe fn finish(&mut self) {
-        let Some(private) = self.private.take() else { return };
-        let Private { result, target, rows, stride, .. } = *private;
+        if let Some(private) = self.private.take() {
+            // SAFETY: the caller's promise.
+            unsafe { private.hand_over() };
+        }
+    }
+}
+
+impl Private {
+    /// Copies the result to where the caller wants it.
+    ///
+    /// # Safety
+    /// As for `Memory::finish`.
+    unsafe fn hand_over(&self) {
+        let &Private { ref result, target, rows, stride, .. } = self;
         for (row, bytes) in result.chunks_exact((result.len() / rows.max(1)).max(1)).enumerate() {
             // SAFETY: the caller's buffer has room for every row of the result at its position.
             unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), target.add(row * stride), bytes.len()) };

@@ -55,6 +55,17 @@ impl Mapping {
         // SAFETY: the result lies inside the mapping or at its end.
         unsafe { self.start.as_ptr().add(at) }
     }
+
+    /// The address of the `len` bytes from byte `at` on.
+    ///
+    /// # Panics
+    /// If any of them lies behind the end.
+    #[inline]
+    pub(crate) fn run(&self, at: usize, len: usize) -> *mut u8 {
+        assert!(at <= self.len && len <= self.len - at);
+        // SAFETY: as above.
+        unsafe { self.start.as_ptr().add(at) }
+    }
 }
 
 impl Drop for Mapping {

@@ -13,13 +13,13 @@
 //! Whatever one processor writes while another waits for something else has a line of its own.
 
 /// Two cache lines, because processors fetch them in pairs.
-const LINE: usize = 128;
+pub(super) const LINE: usize = 128;
 /// How many pieces are on the board at once.
 pub const WINDOW: u64 = 4;
 /// The largest number of members.
 pub const MEMBERS_MAX: usize = 256;
 /// What a cell begins with, before its bytes: the number, the signature, and the pieces taken.
-const CELL_HEAD: usize = 32;
+pub(super) const CELL_HEAD: usize = 32;
 /// So many bytes fit into the cell itself.
 pub(super) const SHORT: usize = LINE - CELL_HEAD;
 /// Rooms do not begin at the same offset of a page, because processors would take their addresses
@@ -123,19 +123,11 @@ impl Layout {
         self.members
     }
 
-    /// A cell's first word is its number, the next two are the signature, and the fourth says how
-    /// many pieces the member had taken.
+    /// Where a member's cell is; those of all members lie side by side.
     #[inline]
     pub(super) fn cell(self, piece: u64, member: usize) -> usize {
         assert!(member <= self.members);
         self.slot_of(piece) + 2 * LINE + member * LINE
-    }
-
-    /// The cells of all members, in order.
-    #[inline]
-    pub(super) fn cells(self, piece: u64) -> impl Iterator<Item = usize> {
-        let first = self.cell(piece, 0);
-        (0..self.members).map(move |member| first + member * LINE)
     }
 
     /// Where a member puts `len` bytes.

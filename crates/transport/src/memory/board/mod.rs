@@ -24,6 +24,7 @@
 //! The board has no name: it is a memory file whose descriptor goes from process to process
 //! (`bell`), and it is gone with the last of them.
 
+mod cell;
 mod count;
 mod layout;
 mod sleep;
@@ -38,6 +39,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use super::copy::copy_bytes;
 use super::file;
 use crate::mapping::Mapping;
+use cell::Cell;
 use layout::Layout;
 
 /// One member's view of the board.
@@ -139,35 +141,25 @@ impl Board {
     /// needs nothing of the pieces below `taken` any more.
     #[inline]
     pub fn show(&self, piece: u64, signature: [u64; 2], taken: u64) {
-        self.show_cell(piece, self.me, signature, taken);
-    }
-
-    #[inline]
-    fn show_cell(&self, piece: u64, member: usize, signature: [u64; 2], taken: u64) {
-        let cell = self.layout.cell(piece, member);
-        self.word(cell + 8).store(signature[0], Relaxed);
-        self.word(cell + 16).store(signature[1], Relaxed);
-        self.word(cell + 24).store(taken, Relaxed);
-        self.word(cell).store(piece + 1, Release);
+        self.cell(piece, self.me).show(piece, signature, taken);
     }
 
     /// Whether a member has given to `piece`.
     #[inline]
     pub fn has_given(&self, piece: u64, member: usize) -> bool {
-        self.word(self.layout.cell(piece, member)).load(Acquire) == piece + 1
+        self.cell(piece, member).has_given(piece)
     }
 
     /// To which operation a member has given.
     #[inline]
     pub fn signature(&self, piece: u64, member: usize) -> [u64; 2] {
-        let cell = self.layout.cell(piece, member);
-        [self.word(cell + 8).load(Relaxed), self.word(cell + 16).load(Relaxed)]
+        self.cell(piece, member).signature()
     }
 
     /// Whether all members have given to `piece`.
     #[inline]
     pub fn is_whole(&self, piece: u64) -> bool {
-        self.layout.cells(piece).all(|cell| self.word(cell).load(Acquire) == piece + 1)
+        self.cells(piece).iter().all(|cell| cell.has_given(piece))
     }
 
     /// Whether all members, which have given to `piece`, have given to this operation. If so: how
@@ -175,10 +167,8 @@ impl Board {
     /// the lines where they count what they take.
     #[inline]
     pub fn agreed(&self, piece: u64, signature: [u64; 2]) -> Option<u64> {
-        self.layout.cells(piece).try_fold(piece, |least, cell| {
-            let [one, other, taken] = [8, 16, 24].map(|at| self.word(cell + at).load(Relaxed));
-            ([one, other] == signature).then_some(least.min(taken))
-        })
+        let agree = |least: u64, cell: &Cell| (cell.signature() == signature).then(|| least.min(cell.taken()));
+        self.cells(piece).iter().try_fold(piece, agree)
     }
 
     /// The `whole` bytes that a member has given to `piece`.
@@ -284,7 +274,7 @@ impl Board {
 
     /// Shows the others that the answer to `piece` lies in its place, and to which operation.
     pub fn show_answer(&self, piece: u64, signature: [u64; 2]) {
-        self.show_cell(piece, self.layout.answer(), signature, 0);
+        self.cell(piece, self.layout.answer()).show(piece, signature, 0);
     }
 
     /// To which operation the answer is, if there is one to `piece`.
@@ -369,6 +359,23 @@ impl Board {
         self.word(self.layout.processor(self.me)).store(mark, Relaxed);
         let is_there = |member: usize| self.word(self.layout.processor(member)).load(Relaxed) == mark;
         (0..self.me).any(is_there)
+    }
+
+    /// The cell of a member, or that of the answer.
+    #[inline]
+    fn cell(&self, piece: u64, member: usize) -> &Cell {
+        // SAFETY: as for `cells`.
+        unsafe { &*self.mapping.run(self.layout.cell(piece, member), size_of::<Cell>()).cast() }
+    }
+
+    /// The cells of all members, in order.
+    #[inline]
+    fn cells(&self, piece: u64) -> &[Cell] {
+        let members = self.layout.members;
+        let first = self.mapping.run(self.layout.cell(piece, 0), members * size_of::<Cell>());
+        // SAFETY: `Layout` puts cells there, side by side and aligned, inside the mapping, which
+        // lives as long as `self`; a cell takes any bytes.
+        unsafe { core::slice::from_raw_parts(first.cast(), members) }
     }
 
     #[inline]
