@@ -1102,7 +1102,7 @@ FAULTS = [
     ),
     Fault(
         "short operations at a board are not compared",
-        [Edit(BOARD, "            ([one, other] == signature).then_some(least.min(taken))\n", "            ([one, other] != [u64::MAX; 2] || signature == [0; 2]).then_some(least.min(taken))\n")],
+        [Edit(BOARD, "(cell.signature() == signature).then(", "(cell.signature() != [u64::MAX; 2] || signature == [0; 2]).then(")],
         tests="boards::tests",
         package="trib-client",
     ),
