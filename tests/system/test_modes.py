@@ -14,7 +14,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "hostile"))
 import on_path  # noqa: E402
 from harness import TRIB, Fabric, Ranks, RanksOnHosts, rank_env  # noqa: E402
 from test_lab import Lab  # noqa: E402
+from test_mpi import PROGRAMS, Mpi, Programs, setUpModule, tearDownModule  # noqa: E402, F401
 from test_random_collectives import RANKS, expected  # noqa: E402
+from test_sharp_coll_test import mpirun  # noqa: E402
 
 MODES = ["checked", "signed", "encrypted"]
 SEALING = MODES[1:]
@@ -141,6 +143,33 @@ class Sums(unittest.TestCase):
             done = subprocess.run([TRIB, "bench", "--ranks", "2", "--max", "8"], env=env, capture_output=True, text=True, timeout=60)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("checked, signed or encrypted", done.stderr)
+
+
+class Clients(Programs):
+    """Who asks by the environment, through other interfaces."""
+
+    def asked(self, mode):
+        return {"TRIB_QUOTA": f"data_path={mode},levels=none", **APART}
+
+    def test_libsharp_coll(self):
+        options = ["-m", "basic", "-c", "all", "-T", "float", "-s", "8:65536", "-i", "3", "--json"]
+        with Fabric() as fabric:
+            for mode in SEALING:
+                with self.subTest(mode=mode):
+                    done = mpirun(3, *options, fabric=fabric, env=self.asked(mode))
+                    self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+                    found = json.loads(done.stdout.splitlines()[0])
+                    self.assertEqual((found["wrong"], found["through"]), (0, "libsharp_coll"))
+            refused = mpirun(3, *options, fabric=fabric, env=self.asked("secret"))
+            self.assertIn("checked, signed or encrypted", refused.stderr)
+
+    def test_mpi(self):
+        with Fabric() as fabric:
+            for mode in SEALING:
+                with self.subTest(mode=mode):
+                    mpi = Mpi(fabric, 4, PROGRAMS / "collectives_check", env=self.asked(mode), through="component")
+                    _, _, report = self.good(mpi)
+                    self.assertGreater(self.tree(report), 0)
 
 
 class OverNetwork(unittest.TestCase):

@@ -54,6 +54,17 @@ class Ucx(unittest.TestCase):
             self.assertEqual({name: counts["links_ucx"] for name, counts in counters(lab).items()},
                              {"spine": 4, "leaf0": 6, "leaf1": 6})
 
+    def test_payloads_are_sealed_over_ucx_too(self):
+        wanted = expected(12, 60, 1 << 16, [[[0, 1], [2, 3]], [[4, 5], [6, 7]]])
+        argument = {"seed": 12, "number": 60, "most": 1 << 16, "shuffled": True, "shuffle_seed": 5}
+        with Lab("--hosts", "4", "--leaf-ports", "2", "--rate", "1gbit", "--ucx") as lab:
+            for mode in ("signed", "encrypted"):
+                with RanksOnHosts(lab.name, 8, "random_worker", "run", argument, {"data_path": mode}, per_host=2) as ranks:
+                    results = ranks.results(120)
+                for rank, (result, want) in enumerate(zip(results, wanted)):
+                    self.assertEqual(result["digests"], want, f"rank {rank}, {mode}")
+            self.assertTrue(all(counts["links_ucx"] for counts in counters(lab).values()))
+
     def test_a_vector_crosses_every_link_once_each_way(self):
         size = 4 << 20
         with Lab("--hosts", "4", "--leaf-ports", "2", "--rate", "1gbit", "--ucx") as lab:
