@@ -62,6 +62,25 @@ def collectives(device: cuda.Device, group: tributary.Group) -> int:
     return compared
 
 
+def sums(device: cuda.Device, group: tributary.Group) -> int:
+    """Sums whose bits depend on no order, which take several rounds; how many were compared."""
+    compared, stream = 0, device.stream()
+    for kind in ("fixed", "exact"):
+        group.set_sums(kind)
+        for count in COUNTS:
+            mine, whole = values(group.rank, count), values(group.rank, count * group.size)
+            device.spin(stream, 2_000_000)
+            x = device.array(mine, stream)
+            group.iallreduce(x).wait_stream(stream.value)
+            same(x.read(), group.allreduce(mine.copy()), f"{kind} allreduce")
+            x, y = device.array(whole, stream), device.array(np.zeros(count, "float32"), stream)
+            group.ireduce_scatter(x, y).wait_stream(stream.value)
+            same(y.read(), group.reduce_scatter(whole, np.zeros(count, "float32")), f"{kind} reduce_scatter")
+            compared += 2
+    group.set_sums("plain")
+    return compared
+
+
 def waits_for_no_device(device: cuda.Device, group: tributary.Group) -> None:
     """An operation in one stream is over while a kernel runs in another. Where the driver itself
     waits for each kernel, there is nothing to see."""
@@ -134,7 +153,7 @@ def main() -> None:
     with tributary.Context() as context:
         device = cuda.Device(context.rank)
         with_device = context.group()
-        found = {"results": collectives(device, with_device)}
+        found = {"results": collectives(device, with_device), "sums": sums(device, with_device)}
         waits_for_no_device(device, with_device)
         found["captured"] = captured(device, with_device)
         if not IS_BLOCKING:

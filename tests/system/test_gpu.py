@@ -41,7 +41,7 @@ class Packed(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         found = json.loads(done.stdout)
         self.assertEqual((found["device"], found["driver"], found["failed"]), ("stand-in device 0", "12.4", []))
-        self.assertEqual(found["checks"]["results"], 15)
+        self.assertEqual((found["checks"]["results"], found["checks"]["sums"]), (15, 12))
         self.assertIn("captured into a CUDA graph", found["checks"]["captured"])
         for overlap in found["checks"]["overlap"]:
             self.assertGreater(overlap["of_the_slower"], 0)
