@@ -250,6 +250,7 @@ impl Group {
     }
 
     /// Looks at its activity anew. Returns the one before and the one now.
+    #[inline]
     pub(super) fn change_activity(&mut self) -> (Activity, Activity) {
         let now = self.activity();
         (core::mem::replace(&mut self.activity, now), now)

@@ -59,6 +59,7 @@ impl Kept {
     }
 
     /// Every rank has the results of all pieces below this number.
+    #[inline]
     pub(super) fn release(&mut self, below: u64, out: &mut impl LeafOutput) {
         while self.operations.front().is_some_and(|first| first.end() <= below)
             && let Some(first) = self.operations.pop_front()

@@ -29,6 +29,7 @@ impl Room {
     }
 
     /// What a group keeps may have changed.
+    #[inline]
     pub(super) fn count(&mut self, group: &mut Group) {
         let kept = group.kept_bytes();
         if kept != group.counted {

@@ -214,6 +214,7 @@ impl Streams {
     pub(super) fn pump(&mut self, at: &mut At<'_, impl LeafOutput>, sharers: u64, is_open: bool) {
         self.start(at, is_open);
         let flight = self.flight.div_ceil(sharers.max(1)).max(SHARE_MIN.min(self.flight));
+        let before = self.sent;
         while self.phase != Phase::Stopping && self.sent < self.next.min(self.credit).min(self.got + flight) {
             let after = self.active.partition_point(|o| o.base <= self.sent);
             let operation = after.checked_sub(1).and_then(|i| self.active.get(i));
@@ -229,6 +230,8 @@ impl Streams {
             at.out.transmit(Path::Stream, &header, slice.map_or(Payload::None, Payload::Data));
             self.tidings.carry(header.mark);
             self.sent += 1;
+        }
+        if self.sent > before {
             self.check();
             self.unsent = self.unsent.max(self.sent);
         }
