@@ -1,9 +1,7 @@
 //! All that the manager knows, shared by its threads.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use trib_control::clock::unix_ms;
 use trib_topology::Topology;
 use trib_topology::predict::Constants;
 
@@ -17,7 +15,8 @@ use crate::records::jobs::Jobs;
 use crate::records::ledger::Ledger;
 use crate::records::past::Past;
 use crate::records::store::Store;
-use crate::tenancy::Tenancy;
+use crate::tenancy::{Policy, Tenancy};
+use crate::time::Time;
 
 /// The fabric. Each part has its own lock, and no lock is held while another is taken.
 pub(crate) struct Fabric {
@@ -36,14 +35,16 @@ pub(crate) struct Fabric {
     /// When the manager started, milliseconds since 1970-01-01 UTC. Since then it knows what the
     /// topology says.
     pub started_ms: u64,
+    pub time: Time,
 }
 
 impl Fabric {
     pub(crate) fn new(
         topology: Topology,
         store: Option<Store>,
-        tenants: Option<&Path>,
+        policy: Policy,
         constants: Constants,
+        time: Time,
     ) -> Result<Self, Error> {
         let kept = store.as_ref().map(Store::load).transpose().map_err(Error::State)?.unwrap_or_default();
         let trees = Trees::new(&topology, constants.model);
@@ -59,11 +60,11 @@ impl Fabric {
         if let Some(store) = store.filter(|_| !old.is_empty()) {
             store.trim(&old).map_err(Error::State)?;
         }
-        let tenancy = Tenancy::new(tenants, &topology, &jobs.list())?;
+        let tenancy = Tenancy::new(policy, &jobs.list(), time.clone());
         let (registry, deputies) = (Arc::default(), Arc::default());
-        let (rendezvous, ledger) = (Rendezvous::default(), Ledger::default());
+        let (rendezvous, ledger) = (Rendezvous::new(time.clone()), Ledger::default());
         let launches = Launches::default();
-        let started_ms = unix_ms();
+        let started_ms = time.unix_ms();
         Ok(Fabric {
             topology,
             constants,
@@ -77,6 +78,7 @@ impl Fabric {
             ledger,
             past,
             started_ms,
+            time,
         })
     }
 

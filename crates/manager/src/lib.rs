@@ -3,7 +3,9 @@
 //! except for new jobs.
 //!
 //! ```text
-//!   server       connections, one thread each: the conversation of a node, and that of a user
+//!   server       connections, one thread each
+//!   desk         the same without connections and threads, in a time that is played
+//!     conversations  what a node, a deputy and a user say, and what they are answered
 //!     answers      what people are told: status, survey, one job in detail, figures
 //!     admission    a request -> plan -> quota -> grants installed -> ticket; and the end of jobs
 //!   fabric       all that the manager knows, which its threads share
@@ -16,6 +18,7 @@
 //!   lock         locks that outlive a panic of a thread that had them
 //!   names        names that programs give, made fit to be kept
 //!   refuse       refusals that several of these give
+//!   time         by what the manager decides that something has lasted too long
 //! ```
 //! Invariants: no lock is held while a socket or another side is waited for; whatever a connection
 //! does, it costs others at most the memory of its own messages; a job ends when
@@ -24,6 +27,8 @@
 
 mod admission;
 mod answers;
+mod conversations;
+mod desk;
 mod error;
 mod fabric;
 mod lock;
@@ -35,6 +40,7 @@ mod records;
 mod refuse;
 mod server;
 mod tenancy;
+mod time;
 
 use std::io;
 use std::net::SocketAddr;
@@ -51,13 +57,19 @@ use trib_topology::Topology;
 use trib_topology::predict::Constants;
 
 pub use crate::answers::report::ManagerReport;
+pub use crate::conversations::user::Asker;
+pub use crate::desk::{Connected, Desk, Kept};
 pub use crate::error::Error;
 use crate::fabric::Fabric;
+pub use crate::nodes::session::Caller;
 use crate::records::store::Store;
 pub use crate::records::store::StoreError;
 pub use crate::server::Observer;
 use crate::server::Server;
+use crate::tenancy::Policy;
 pub use crate::tenancy::PolicyError;
+pub use crate::time::Played;
+use crate::time::Time;
 
 /// How to start a manager.
 #[derive(Clone, Debug)]
@@ -158,7 +170,9 @@ impl Manager {
         let store = options.state.as_deref().map(Store::open).transpose().map_err(Error::State)?;
         let constants = constants(options.constants.as_deref())?;
         tracing::info!(%constants, "predictions");
-        let fabric = Arc::new(Fabric::new(topology, store, options.tenants.as_deref(), constants)?);
+        let policy =
+            options.tenants.as_deref().map(|file| Policy::load(file, &topology)).transpose()?.unwrap_or_default();
+        let fabric = Arc::new(Fabric::new(topology, store, policy, constants, Time::default())?);
         admission::unheld::watch(&fabric).map_err(Error::Thread)?;
         nodes::watch::watch(&fabric.registry, &fabric.deputies).map_err(Error::Thread)?;
         let server = Server::start(listener, fabric)?;

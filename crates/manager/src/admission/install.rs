@@ -17,9 +17,11 @@ use super::candidates::Candidates;
 use super::ground::Sessions;
 use crate::nodes::session::{Answer, Outcome};
 use crate::refuse::{lasting, refuse};
+use crate::time::Time;
 
 /// How long nodes may take to install a job.
 pub(super) struct Patience {
+    time: Time,
     span: Duration,
     first: Option<Wait>,
 }
@@ -37,15 +39,16 @@ pub(super) struct Wait {
 impl Patience {
     /// That of a job: a user who gives its ranks more time on a slow machine gives it to the nodes,
     /// too.
-    pub(super) fn of(request: &JobRequest) -> Patience {
+    pub(super) fn of(request: &JobRequest, time: &Time) -> Patience {
         let whole = Duration::from_millis(request.patience_ms.unwrap_or(0).into());
-        Patience { span: (whole / 6).clamp(INSTALL, INSTALL_MAX), first: None }
+        Patience { time: time.clone(), span: (whole / 6).clamp(INSTALL, INSTALL_MAX), first: None }
     }
 
     /// The wait of one attempt. It begins now, but for nodes that the job needs it began with the
     /// first attempt, which has waited for them, too.
     pub(super) fn wait(&mut self, needs_late: bool) -> Wait {
-        let now = Wait { began_ms: unix_ms(), span: self.span, end: Instant::now() + self.span, needs_late };
+        let (began_ms, end) = (self.time.unix_ms(), self.time.now() + self.span);
+        let now = Wait { began_ms, span: self.span, end, needs_late };
         let first = *self.first.get_or_insert(now);
         if needs_late { Wait { needs_late, ..first } } else { now }
     }
@@ -125,16 +128,16 @@ pub(super) fn grants(
 }
 
 /// Installs the job at the backups of its nodes. Returns those that refused it or did not answer.
-pub(super) fn install_backups(grants: &[Placed], sessions: &Sessions) -> BTreeSet<usize> {
+pub(super) fn install_backups(grants: &[Placed], sessions: &Sessions, time: &Time) -> BTreeSet<usize> {
     let (sender, answers) = mpsc::channel();
     let mut waiting = BTreeMap::new();
     for (index, grant) in grants.iter().filter(|(_, grant)| grant.candidate > 0) {
         waiting.insert((grant.node, grant.candidate), *index);
         sessions[index].install(grant.clone(), sender.clone());
     }
-    let (mut unfit, end) = (BTreeSet::new(), Instant::now() + INSTALL_BACKUPS);
-    while !waiting.is_empty() && Instant::now() < end {
-        match answers.recv_timeout(GLANCE) {
+    let (mut unfit, end) = (BTreeSet::new(), time.now() + INSTALL_BACKUPS);
+    while !waiting.is_empty() && time.now() < end {
+        match time.receive(&answers, GLANCE) {
             Ok((node, candidate, outcome)) => {
                 let Some(index) = waiting.remove(&(node, candidate)) else { continue };
                 match outcome {
@@ -157,7 +160,12 @@ pub(super) fn install_backups(grants: &[Placed], sessions: &Sessions) -> BTreeSe
 
 /// Installs the job at its primaries and waits for their answers. Returns `false` if some are late
 /// that the job may not need.
-pub(super) fn install(grants: &[Placed], plan: &Plan, sessions: &Sessions, wait: &Wait) -> Result<bool, Refusal> {
+pub(super) fn install(
+    grants: &[Placed],
+    plan: &Plan,
+    sessions: &Sessions,
+    (wait, time): (&Wait, &Time),
+) -> Result<bool, Refusal> {
     let (sender, answers) = mpsc::channel();
     for (index, grant) in grants.iter().filter(|(_, grant)| grant.candidate == 0) {
         sessions[index].install(grant.clone(), sender.clone());
@@ -165,8 +173,8 @@ pub(super) fn install(grants: &[Placed], plan: &Plan, sessions: &Sessions, wait:
     let mut waiting: Waiting<'_> = plan.at_nodes().map(|(index, node)| (node.id, (index, node))).collect();
     let is_late = |(index, _): &(usize, &PlanNode)| sessions[index].late_ms().is_some();
     while !waiting.is_empty() {
-        let left = wait.end.saturating_duration_since(Instant::now());
-        match answers.recv_timeout(left.min(GLANCE)) {
+        let left = time.left(wait.end);
+        match time.receive(&answers, left.min(GLANCE)) {
             Ok(answer) => judge(answer, &mut waiting)?,
             Err(_) if !wait.needs_late && waiting.values().any(is_late) => return Ok(false),
             Err(_) if left <= GLANCE => return Err(silent(&waiting, sessions, wait)),
@@ -237,7 +245,7 @@ mod tests {
             let (hosts, pids, deputies, domains) = Default::default();
             let (ask, wait_ms) = (QuotaAsk::default(), None);
             let request = JobRequest { hosts, pids, deputies, domains, ask, name, user, wait_ms, patience_ms };
-            Patience::of(&request).span.as_secs()
+            Patience::of(&request, &Time::default()).span.as_secs()
         };
         let asked = [None, Some(0), Some(30_000), Some(120_000), Some(u32::MAX)];
         assert_eq!(asked.map(patience), [5, 5, 5, 20, 60]);
@@ -245,7 +253,7 @@ mod tests {
 
     #[test]
     fn nodes_that_the_job_needs_get_no_second_wait() {
-        let mut patience = Patience { span: Duration::from_secs(20), first: None };
+        let mut patience = Patience { time: Time::default(), span: Duration::from_secs(20), first: None };
         let first = patience.wait(false);
         assert_eq!(patience.wait(true).end, first.end);
         assert!(patience.wait(false).end > first.end);

@@ -81,7 +81,7 @@ fn try_admit(
     applicant: &Applicant<'_>,
 ) -> Result<JobTicket, Refusal> {
     fabric.tenancy.check_hosts(applicant.tenant, &request.hosts)?;
-    let (mut job, mut patience) = (job, Patience::of(request));
+    let (mut job, mut patience) = (job, Patience::of(request, &fabric.time));
     let mut levels = Levels::Numa;
     loop {
         match attempt(fabric, job, request, applicant, (&mut patience, levels))? {
@@ -189,9 +189,9 @@ fn attempt(
         let belongings = Belongings { footprint: footprint.as_ref(), pass: &pass };
         fabric.jobs.enter(status, &belongings, processes.clone(), ways)?;
         fabric.tenancy.hold(job, taken, &nodes);
-        let unfit = install_backups(&grants, candidates.sessions());
+        let unfit = install_backups(&grants, candidates.sessions(), &fabric.time);
         let installed = match unfit.is_empty() {
-            true => install(&grants, &plan, candidates.sessions(), &patience.wait(needs_late)),
+            true => install(&grants, &plan, candidates.sessions(), (&patience.wait(needs_late), &fabric.time)),
             false => Ok(false),
         };
         for session in candidates.sessions().values() {

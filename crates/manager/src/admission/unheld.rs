@@ -11,7 +11,6 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use trib_control::clock::unix_ms;
 use trib_messages::jobs::JobActivity;
 use trib_wire::ids::JobId;
 
@@ -28,27 +27,44 @@ pub(crate) fn watch(fabric: &Arc<Fabric>) -> io::Result<()> {
 }
 
 fn look(fabric: &Weak<Fabric>) {
-    let begin = Instant::now();
-    // Since when no rank of these jobs is there.
-    let mut quiet: BTreeMap<JobId, Instant> = BTreeMap::new();
-    loop {
+    let mut watch: Option<Watch> = None;
+    while let Some(fabric) = fabric.upgrade() {
+        watch.get_or_insert_with(|| Watch::begin(&fabric)).glance(&fabric);
+        drop(fabric);
         thread::sleep(GLANCE);
-        let Some(fabric) = fabric.upgrade() else { return };
-        give_up(&fabric);
+    }
+}
+
+/// What has been seen of the jobs that no connection holds.
+pub(crate) struct Watch {
+    begin: Instant,
+    /// Since when no rank of these jobs is there.
+    quiet: BTreeMap<JobId, Instant>,
+}
+
+impl Watch {
+    /// Nothing has been seen yet.
+    pub(crate) fn begin(fabric: &Fabric) -> Watch {
+        Watch { begin: fabric.time.now(), quiet: BTreeMap::new() }
+    }
+
+    /// Asks the nodes of such jobs, and ends those of which no rank is left.
+    pub(crate) fn glance(&mut self, fabric: &Fabric) {
+        give_up(fabric);
         let jobs = fabric.jobs.unheld();
-        let told = ask(&fabric, nodes_of(&jobs));
-        let mut still_quiet = BTreeMap::new();
+        let told = ask(fabric, nodes_of(&jobs));
+        let (now, mut still_quiet) = (fabric.time.now(), BTreeMap::new());
         for job in &jobs {
-            let presence = presence(&fabric, job, &told, begin.elapsed());
+            let presence = presence(fabric, job, &told, now.saturating_duration_since(self.begin));
             let Some(patience) = presence.patience() else { continue };
-            let since = *quiet.get(&job.status.id).unwrap_or(&Instant::now());
-            if since.elapsed() >= patience {
-                end_unheld(&fabric, vec![job.status.id]);
+            let since = *self.quiet.get(&job.status.id).unwrap_or(&now);
+            if now.saturating_duration_since(since) >= patience {
+                end_unheld(fabric, vec![job.status.id]);
             } else {
                 still_quiet.insert(job.status.id, since);
             }
         }
-        quiet = still_quiet;
+        self.quiet = still_quiet;
     }
 }
 
@@ -73,16 +89,16 @@ fn is_down(fabric: &Fabric, node: &str) -> bool {
         Some(session) => (session.silent_ms(), GRACE),
         None => (Some(fabric.started_ms), GRACE),
     };
-    since_ms.is_some_and(|since| unix_ms().saturating_sub(since) >= grace.as_millis() as u64)
+    since_ms.is_some_and(|since| fabric.time.unix_ms().saturating_sub(since) >= grace.as_millis() as u64)
 }
 
 /// What all jobs do at each of these nodes, as far as they answer.
 fn ask(fabric: &Fabric, nodes: BTreeSet<&String>) -> BTreeMap<String, Vec<JobActivity>> {
     let question = |node: &String| Some((node.clone(), fabric.registry.connected(node)?.query_activity()?));
     let asked: Vec<(String, Receiver<Vec<JobActivity>>)> = nodes.into_iter().filter_map(question).collect();
-    let end = Instant::now() + ANSWER;
+    let end = fabric.time.now() + ANSWER;
     let answer = |(node, answer): (String, Receiver<Vec<JobActivity>>)| {
-        Some((node, answer.recv_timeout(end.saturating_duration_since(Instant::now())).ok()?))
+        Some((node, fabric.time.receive(&answer, fabric.time.left(end)).ok()?))
     };
     asked.into_iter().filter_map(answer).collect()
 }

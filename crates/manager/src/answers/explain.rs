@@ -4,7 +4,6 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Instant;
 
 use trib_messages::explanation::{Explanation, HostedPart, NodePart};
 use trib_messages::recovery::{EpochPart, EpochTold};
@@ -65,11 +64,11 @@ fn at_its_nodes(fabric: &Fabric, status: JobStatus, group: Option<u64>) -> Expla
     let ask = |session: Arc<Session>| session.explain(status.id, group);
     let asked: Vec<_> = sessions.map(|(name, is_node, session)| (name, is_node, session.and_then(ask))).collect();
     let ways = fabric.jobs.ways(status.id);
-    let end = Instant::now() + PATIENCE;
+    let end = fabric.time.now() + PATIENCE;
     let (mut parts, mut silent, mut epochs, mut moves) = (Vec::new(), Vec::new(), Vec::new(), Moves::default());
     for (name, is_node, answer) in asked {
-        let left = end.saturating_duration_since(Instant::now());
-        let Some(told) = answer.and_then(|answer| answer.recv_timeout(left).ok()) else {
+        let left = fabric.time.left(end);
+        let Some(told) = answer.and_then(|answer| fabric.time.receive(&answer, left).ok()) else {
             // A rank that is gone by now is no trouble of its own.
             silent.extend(Some(name).filter(|_| is_node));
             continue;

@@ -1,6 +1,6 @@
 //! The fabric at one moment, for people and tools.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use trib_control::clock::unix_ms;
 use trib_messages::reply::{NodeStatus, StatusReport};
@@ -22,12 +22,12 @@ pub(crate) fn report(fabric: &Fabric, sight: &Sight) -> StatusReport {
             (node.name.clone(), session, counters)
         })
         .collect();
-    let end = Instant::now() + PATIENCE;
+    let end = fabric.time.now() + PATIENCE;
     let nodes = asked
         .into_iter()
         .map(|(name, session, counters)| {
-            let left = end.saturating_duration_since(Instant::now());
-            let counters = counters.and_then(|counters| counters.recv_timeout(left).ok()).unwrap_or_default();
+            let left = fabric.time.left(end);
+            let counters = counters.and_then(|counters| fabric.time.receive(&counters, left).ok()).unwrap_or_default();
             let address = session.as_ref().map(|session| session.stream);
             let further = session.as_ref().map(|session| session.further.clone()).unwrap_or_default();
             let connected = session.as_ref().is_some_and(|session| !session.is_lost());

@@ -2,7 +2,6 @@
 //! over.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use trib_control::clock::unix_ms;
 use trib_messages::jobs::{Activity, Fallback, JobActivity, JobFault, JobsReport, LiveJob, PastJob};
@@ -69,15 +68,15 @@ fn doings(fabric: &Fabric, live: &[JobStatus]) -> BTreeMap<JobId, Doing> {
     let sessions: Vec<_> = nodes.chain(deputies).collect();
     let asked: Vec<_> =
         sessions.iter().filter_map(|(of, session)| Some((of, session, session.query_activity()?))).collect();
-    let end = Instant::now() + PATIENCE;
+    let end = fabric.time.now() + PATIENCE;
     let mut doings: BTreeMap<JobId, Doing> = BTreeMap::new();
     for (of, session, answer) in asked {
-        let left = end.saturating_duration_since(Instant::now());
+        let left = fabric.time.left(end);
         let is_here = |told: &JobActivity| match of {
             Some(job) => told.job == *job,
             None => nodes_of.get(&told.job).is_some_and(|nodes| nodes.contains(&session.name)),
         };
-        for told in answer.recv_timeout(left).unwrap_or_default().into_iter().filter(is_here) {
+        for told in fabric.time.receive(&answer, left).unwrap_or_default().into_iter().filter(is_here) {
             match doings.get_mut(&told.job) {
                 Some(Doing { activity, moves, replayed }) => {
                     *activity = activity.and(told.activity);

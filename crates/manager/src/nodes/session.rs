@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex, mpsc};
 
-use trib_control::Channel;
-use trib_control::clock::unix_ms;
 use trib_messages::explanation::{NodePart, TrafficPart};
 use trib_messages::job::NodeGrant;
 use trib_messages::jobs::JobActivity;
@@ -18,6 +16,7 @@ use trib_wire::ids::{JobId, NodeId};
 
 use super::silence::Silence;
 use crate::lock::lock;
+use crate::time::Time;
 
 /// The counters of a node.
 pub(crate) type Counters = BTreeMap<String, u64>;
@@ -45,6 +44,20 @@ pub(crate) struct Told {
 /// The answer to one installation: of which logical node, and as which of its candidates.
 pub(crate) type Answer = (NodeId, u16, Outcome);
 
+/// Who calls, as the connection has proven it.
+pub struct Caller {
+    /// The address from which it calls.
+    pub address: SocketAddr,
+    /// The aggregation node that its certificate names.
+    pub node: Option<String>,
+    /// Its software version, as it says.
+    pub software: String,
+    /// When its certificate ends, seconds since 1970-01-01 UTC.
+    pub certificate_ends: u64,
+    /// Closes the connection. It may be called again.
+    pub hang_up: Box<dyn Fn() + Send + Sync>,
+}
+
 /// One connection of one node.
 pub(crate) struct Session {
     /// Its name in the topology.
@@ -62,7 +75,8 @@ pub(crate) struct Session {
     certificate_ends: AtomicU64,
     /// When it registered, milliseconds since 1970-01-01 UTC.
     pub since_ms: u64,
-    channel: Arc<Channel>,
+    hang_up: Box<dyn Fn() + Send + Sync>,
+    time: Time,
     outbox: SyncSender<ManagerMessage>,
     expected: Mutex<Expected>,
     silence: Mutex<Silence>,
@@ -87,13 +101,13 @@ impl Session {
         name: String,
         stream: SocketAddr,
         further: Vec<SocketAddr>,
-        datagram_buffer_bytes: u64,
-        workers: u32,
-        channel: Arc<Channel>,
+        (datagram_buffer_bytes, workers): (u64, u32),
+        (caller, time): (Caller, Time),
     ) -> (Arc<Self>, Receiver<ManagerMessage>) {
         let (outbox, messages) = mpsc::sync_channel(OUTBOX);
-        let (version, certificate_ends) = (channel.peer().software.clone(), channel.peer().certificate.ends.into());
-        let (since_ms, expected, silence) = (unix_ms(), Mutex::default(), Mutex::default());
+        let Caller { software: version, certificate_ends, hang_up, .. } = caller;
+        let certificate_ends = certificate_ends.into();
+        let (since_ms, expected, silence) = (time.unix_ms(), Mutex::default(), Mutex::default());
         let session = Session {
             name,
             stream,
@@ -103,7 +117,8 @@ impl Session {
             version,
             certificate_ends,
             since_ms,
-            channel,
+            hang_up,
+            time,
             outbox,
             expected,
             silence,
@@ -138,11 +153,6 @@ impl Session {
         if self.outbox.try_send(message).is_err() {
             self.lose();
         }
-    }
-
-    /// Sends a message. Only the session's writer calls it.
-    pub(crate) fn send(&self, message: &ManagerMessage) -> Result<(), trib_control::Error> {
-        self.channel.send(message)
     }
 
     /// Asks for an installation. Exactly one answer comes through `answers`.
@@ -285,10 +295,10 @@ impl Session {
 
     /// Ends the session. All that wait for an answer are told.
     pub(crate) fn lose(&self) {
-        self.channel.close();
+        (self.hang_up)();
         let forgotten = {
             let mut expected = lock(&self.expected);
-            let lost_ms = expected.lost_ms.or_else(|| Some(unix_ms()));
+            let lost_ms = expected.lost_ms.or_else(|| Some(self.time.unix_ms()));
             std::mem::replace(&mut *expected, Expected { lost_ms, ..Expected::default() })
         };
         for ((_, node), (candidate, answers)) in forgotten.installs {

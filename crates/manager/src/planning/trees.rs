@@ -115,6 +115,11 @@ impl Trees {
         self.hold(job, vec![claim]);
     }
 
+    /// The number of jobs of which something is held.
+    pub(crate) fn holders(&self) -> usize {
+        lock(&self.held).len()
+    }
+
     fn claim(&self, loads: &mut Loads, copies: Copies) -> Claim {
         loads.add_copies(&copies);
         Claim { loads: self.loads.clone(), copies }

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use trib_control::clock::unix_ms;
@@ -23,6 +23,7 @@ use trib_wire::ranks::RankList;
 use crate::lock::lock;
 use crate::planning::quota::check_ranks;
 use crate::refuse::{lasting, refuse, too_much};
+use crate::time::Time;
 
 /// What a program's ranks are told. The job ends with rank 0's connection.
 pub(crate) type Verdict = Arc<Result<JobTicket, Refusal>>;
@@ -36,8 +37,8 @@ pub(crate) struct Meeting {
 }
 
 /// All programs that are gathering.
-#[derive(Default)]
 pub(crate) struct Rendezvous {
+    time: Time,
     programs: Mutex<BTreeMap<Meeting, Arc<Program>>>,
 }
 
@@ -69,6 +70,16 @@ struct Rank {
 }
 
 impl Rendezvous {
+    /// Nobody is there yet.
+    pub(crate) fn new(time: Time) -> Rendezvous {
+        Rendezvous { time, programs: Mutex::default() }
+    }
+
+    /// How many programs gather.
+    pub(crate) fn gathering(&self) -> usize {
+        lock(&self.programs).len()
+    }
+
     /// Waits until all ranks are here and `admit` has decided, or until it is clear that they will
     /// not all come.
     ///
@@ -119,7 +130,7 @@ impl Rendezvous {
         let mut programs = lock(&self.programs);
         let patience =
             Duration::from_millis(rank.patience_ms.map_or(PATIENCE_MS, |ms| u64::from(ms.min(PATIENCE_MAX_MS))));
-        let end = Instant::now() + patience;
+        let end = self.time.now() + patience;
         let program = programs.entry(meeting.clone()).or_insert_with(|| {
             let (size, present, began_ms) = (rank.size, BTreeMap::new(), unix_ms());
             let state = State { size, present, began_ms, end, admitting: false, verdict: None };
@@ -161,18 +172,18 @@ impl Rendezvous {
     ) -> Option<Verdict> {
         loop {
             let state = lock(&program.state);
-            let waits = |state: &mut State| state.verdict.is_none();
-            let turn =
-                if state.admitting { GLANCE } else { GLANCE.min(state.end.saturating_duration_since(Instant::now())) };
-            let waited = program.settled.wait_timeout_while(state, turn, waits);
-            let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            let turn = if state.admitting { GLANCE } else { GLANCE.min(self.time.left(state.end)) };
+            let mut state = match state.verdict {
+                Some(_) => state,
+                None => self.time.wait(&program.settled, (&program.state, state), turn),
+            };
             if let Some(verdict) = &state.verdict {
                 return Some(verdict.clone());
             }
             if state.admitting {
                 continue;
             }
-            if Instant::now() >= state.end {
+            if self.time.now() >= state.end {
                 let others = lock(&self.programs).keys().any(|other| other.text == key.text && other != key);
                 let refusal = state.incomplete(&key.text, others);
                 let hosts: Vec<String> = state.present.values().map(|rank| rank.host.clone()).collect();

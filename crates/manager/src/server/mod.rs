@@ -1,9 +1,9 @@
 //! Connections and their threads.
 //!
 //! ```text
-//!   node       a node's conversation: registration, then grants and counters
+//!   node       that of a node
 //!   deputy     that of a rank that hosts nodes of its job
-//!   user       a user's conversation: jobs, rendezvous, status
+//!   user       that of a user
 //!   observer   a look at all this from outside
 //! ```
 
@@ -20,7 +20,9 @@ use trib_messages::reply::{Refusal, Reply, Resource};
 use trib_wire::ids::JobId;
 
 use crate::Error;
+use crate::conversations::user::leave;
 use crate::fabric::Fabric;
+use crate::nodes::session::Caller;
 use crate::refuse::{lasting, refuse, too_much};
 
 mod deputy;
@@ -308,10 +310,20 @@ impl Drop for Held<'_> {
         if self.shared.is_stopping() {
             return;
         }
-        for job in self.jobs.drain(..) {
-            self.shared.fabric.jobs.lose(job);
-            tracing::info!(job = job.0, "rank 0 is gone without a word; the job ends with its last rank");
-        }
+        leave(&self.shared.fabric, &mut self.jobs);
+    }
+}
+
+/// Who is at the other end of a channel.
+fn caller(channel: &Arc<Channel>) -> Caller {
+    let peer = channel.peer();
+    let inner = channel.clone();
+    Caller {
+        address: peer.address,
+        node: peer.node().map(str::to_owned),
+        software: peer.software.clone(),
+        certificate_ends: peer.certificate.ends,
+        hang_up: Box::new(move || inner.close()),
     }
 }
 

@@ -149,7 +149,7 @@ impl Policy {
     }
 
     /// Reads the text of a file. Errors name `path`.
-    pub(super) fn parse(text: &str, path: &Path, topology: &Topology) -> Result<Self, PolicyError> {
+    pub(crate) fn parse(text: &str, path: &Path, topology: &Topology) -> Result<Self, PolicyError> {
         let wrong = |Fault { span, cause, remedy }: Fault| {
             let line = span.map(|span| 1 + text.bytes().take(span.start).filter(|byte| *byte == b'\n').count());
             PolicyError { file: path.into(), line, cause, remedy }

@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use trib_control::clock::unix_ms;
 use trib_messages::reply::Refusal;
@@ -23,6 +23,7 @@ use trib_wire::ids::JobId;
 use super::book::{Book, Cap, Claim, Shortage};
 use super::policy::Policy;
 use super::refusal::{self, End};
+use crate::time::Time;
 
 /// The program that asks for a job.
 pub(crate) struct Applicant<'a> {
@@ -41,6 +42,7 @@ pub(crate) struct Applicant<'a> {
 
 /// The book and the line.
 pub(crate) struct Line {
+    time: Time,
     state: Mutex<State>,
     moved: Condvar,
 }
@@ -88,10 +90,10 @@ pub(crate) struct Charge {
 
 impl Line {
     /// An empty line with an empty book.
-    pub(super) fn new(policy: Arc<Policy>) -> Self {
+    pub(super) fn new(policy: Arc<Policy>, time: Time) -> Self {
         let book = Book::new(policy.clone());
         let state = State { book, policy, charged: BTreeMap::new(), waiting: Vec::new(), last: 0 };
-        Line { state: Mutex::new(state), moved: Condvar::new() }
+        Line { time, state: Mutex::new(state), moved: Condvar::new() }
     }
 
     /// Enters what a job of an earlier manager has.
@@ -110,7 +112,7 @@ impl Line {
         applicant: &Applicant<'_>,
         patience: Duration,
     ) -> Result<(Charge, bool), Refusal> {
-        let end = Instant::now() + patience;
+        let end = self.time.now() + patience;
         let mut state = self.lock();
         if let Err(shortage) = state.book.check_alone(&claim) {
             return Err(refusal::never(&claim.tenant, &shortage));
@@ -129,7 +131,7 @@ impl Line {
             let full = !patience.is_zero() && !waited && state.waiting.len() > WAITING_MAX;
             let why = match () {
                 () if full => Some(End::Full),
-                () if Instant::now() >= end => Some(End::Over(patience)),
+                () if self.time.now() >= end => Some(End::Over(patience)),
                 () if (applicant.is_gone)() => Some(End::Gone),
                 () => None,
             };
@@ -140,8 +142,8 @@ impl Line {
                 return Err(refusal);
             }
             waited = true;
-            let turn = GLANCE.min(end.saturating_duration_since(Instant::now()));
-            state = self.moved.wait_timeout(state, turn).unwrap_or_else(PoisonError::into_inner).0;
+            let turn = GLANCE.min(self.time.left(end));
+            state = self.time.wait(&self.moved, (&self.state, state), turn);
         }
     }
 

@@ -28,14 +28,13 @@ mod report;
 mod sight;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use trib_messages::job::Limits;
 use trib_messages::reply::{JobStatus, Refusal};
 use trib_messages::tenant::{JobCharge, QueuedJob, TenantStatus};
-use trib_topology::{LimitTable, Topology};
+use trib_topology::LimitTable;
 use trib_wire::ids::JobId;
 
 use self::amounts::{Amounts, Kind};
@@ -45,8 +44,9 @@ use self::holdings::Holdings;
 pub(crate) use self::line::Applicant;
 pub(crate) use self::line::Charge;
 use self::line::Line;
-use self::policy::Policy;
+pub(crate) use self::policy::Policy;
 pub(crate) use self::sight::Sight;
+use crate::time::Time;
 
 /// The tenants, and what the jobs of each have.
 pub(crate) struct Tenancy {
@@ -56,11 +56,10 @@ pub(crate) struct Tenancy {
 }
 
 impl Tenancy {
-    /// The tenants of a file, or one tenant without limits if there is no file. The `jobs` that are
-    /// there already count, whether they fit or not.
-    pub(crate) fn new(file: Option<&Path>, topology: &Topology, jobs: &[JobStatus]) -> Result<Self, PolicyError> {
-        let policy = Arc::new(file.map(|file| Policy::load(file, topology)).transpose()?.unwrap_or_default());
-        let line = Arc::new(Line::new(policy.clone()));
+    /// The tenants of a policy. The `jobs` that are there already count, whether they fit or not.
+    pub(crate) fn new(policy: Policy, jobs: &[JobStatus], time: Time) -> Self {
+        let policy = Arc::new(policy);
+        let line = Arc::new(Line::new(policy.clone(), time));
         let holdings = Holdings::default();
         for job in jobs {
             if let (Some(charge), Some(limits)) = (&job.charge, &job.limits) {
@@ -68,7 +67,7 @@ impl Tenancy {
                 holdings.add(job.id, line.adopt(job.id, claim), &job.nodes);
             }
         }
-        Ok(Tenancy { policy, line, holdings })
+        Tenancy { policy, line, holdings }
     }
 
     /// The fabric's limits for a tenant's job. Defaults are shares if the policy says so, and never
@@ -162,6 +161,11 @@ impl Tenancy {
     /// The jobs that wait, in the order of their turns.
     pub(crate) fn queue(&self, sight: &Sight) -> Vec<QueuedJob> {
         self.line.with(|state| report::queue(state, sight))
+    }
+
+    /// The number of claims that are taken, of jobs that run or have ended and are still at a node.
+    pub(crate) fn charged(&self) -> usize {
+        self.line.with(|state| state.charged.len())
     }
 
     /// How many jobs wait.

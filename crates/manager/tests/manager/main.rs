@@ -4,6 +4,7 @@ mod admission;
 mod adoption;
 mod backups;
 mod common;
+mod desk;
 mod jobs;
 mod keys;
 mod levels;

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 const ORDER: &[&str] = &[
     "lib",
     "server",
+    "desk",
+    "conversations",
     "answers",
     "admission",
     "fabric",
@@ -18,6 +20,7 @@ const ORDER: &[&str] = &[
     "tenancy",
     "planning",
     "names",
+    "time",
     "lock",
     "refuse",
 ];

@@ -1,3 +1,4 @@
+use crate::time::Time;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,7 +52,7 @@ proptest! {
     fn whatever_becomes_of_jobs_their_claims_end_with_them(events in proptest::collection::vec(event(), 1..60)) {
         let mut policy = Policy::default();
         policy.node.set(Kind::Streams, Some(12));
-        let line = Arc::new(Line::new(Arc::new(policy)));
+        let line = Arc::new(Line::new(Arc::new(policy), Time::default()));
         let holdings = Holdings::default();
         let mut plain: Vec<Plain> = Vec::new();
         for event in events {

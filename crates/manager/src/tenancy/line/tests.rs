@@ -1,5 +1,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Instant;
 
 use proptest::prelude::*;
 use trib_messages::reply::Resource;
@@ -19,7 +20,7 @@ fn line() -> Arc<Line> {
     let mut small = Tenant::default();
     small.node.set(Kind::Streams, Some(2));
     policy.tenants.insert("small".into(), small);
-    Arc::new(Line::new(Arc::new(policy)))
+    Arc::new(Line::new(Arc::new(policy), Time::default()))
 }
 
 fn claim(tenant: &str, streams: u64) -> Claim {
