@@ -34,7 +34,7 @@ pub struct Desk {
 /// A node or a deputy that was let in.
 pub struct Connected {
     session: Arc<Session>,
-    messages: Receiver<ManagerMessage>,
+    messages: Receiver<Box<ManagerMessage>>,
     /// As what it was let in, if it is a deputy.
     deputy: Option<ServeRequest>,
 }
@@ -151,7 +151,7 @@ impl Desk {
 impl Connected {
     /// The next thing that has to be sent to it.
     pub fn next(&self) -> Option<ManagerMessage> {
-        self.messages.try_recv().ok()
+        self.messages.try_recv().ok().map(|message| *message)
     }
 
     /// Whether the manager has ended its connection.

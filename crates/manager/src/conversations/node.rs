@@ -16,7 +16,7 @@ use crate::nodes::session::{Caller, Outcome, Session, Told};
 use crate::refuse::{lasting, refuse, since_start, too_much};
 
 /// A node, and what has to be sent to it.
-pub(crate) type Registered = (Arc<Session>, Receiver<ManagerMessage>);
+pub(crate) type Registered = (Arc<Session>, Receiver<Box<ManagerMessage>>);
 
 /// Lets a node in that begins with this message. Refuses it if it is not the node that it says.
 pub(crate) fn register(fabric: &Fabric, caller: Caller, hello: NodeMessage) -> Result<Registered, Refusal> {

@@ -77,7 +77,8 @@ pub(crate) struct Session {
     pub since_ms: u64,
     hang_up: Box<dyn Fn() + Send + Sync>,
     time: Time,
-    outbox: SyncSender<ManagerMessage>,
+    /// Boxed, because room for all that may be unread is there from the beginning.
+    outbox: SyncSender<Box<ManagerMessage>>,
     expected: Mutex<Expected>,
     silence: Mutex<Silence>,
 }
@@ -103,7 +104,7 @@ impl Session {
         further: Vec<SocketAddr>,
         (datagram_buffer_bytes, workers): (u64, u32),
         (caller, time): (Caller, Time),
-    ) -> (Arc<Self>, Receiver<ManagerMessage>) {
+    ) -> (Arc<Self>, Receiver<Box<ManagerMessage>>) {
         let (outbox, messages) = mpsc::sync_channel(OUTBOX);
         let Caller { software: version, certificate_ends, hang_up, .. } = caller;
         let certificate_ends = certificate_ends.into();
@@ -150,7 +151,7 @@ impl Session {
     /// Leaves a message for the writer. A node with [`OUTBOX`] unread messages is stuck. It is
     /// disconnected, and registers again when it is no longer stuck.
     pub(crate) fn post(&self, message: ManagerMessage) {
-        if self.outbox.try_send(message).is_err() {
+        if self.outbox.try_send(Box::new(message)).is_err() {
             self.lose();
         }
     }

@@ -39,7 +39,7 @@ pub(crate) fn serve(fabric: &Fabric, log: &Sparing, channel: Arc<Channel>) -> Re
 /// Writes to the session and listens to it, until its connection ends.
 pub(super) fn converse(
     (session, channel): (&Session, &Channel),
-    messages: Receiver<ManagerMessage>,
+    messages: Receiver<Box<ManagerMessage>>,
     listen: impl FnOnce() -> Result<(), Error>,
 ) -> Result<(), Error> {
     thread::scope(|scope| {
@@ -71,10 +71,10 @@ pub(super) fn listen(
     }
 }
 
-fn write(session: &Session, channel: &Channel, messages: Receiver<ManagerMessage>) {
+fn write(session: &Session, channel: &Channel, messages: Receiver<Box<ManagerMessage>>) {
     while !session.is_lost() {
         match messages.recv_timeout(GLANCE) {
-            Ok(message) if channel.send(&message).is_err() => session.lose(),
+            Ok(message) if channel.send(&*message).is_err() => session.lose(),
             _ => {}
         }
     }
