@@ -45,3 +45,4 @@ pub use job::{Latencies, Stages};
 pub use node::{Node, Options, run};
 pub use report::{GROUPS_SHOWN, JobReport, LinkReport, NodeReport, Observer};
 pub use trib_proto::node::{Folded, GroupReport};
+pub use worker::{Ask, Stepped};

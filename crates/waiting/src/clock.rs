@@ -41,19 +41,28 @@ impl Reading {
 pub struct Clock {
     start: Reading,
     last: Reading,
+    /// It goes on only by what is noted.
+    stands: bool,
 }
 
 impl Clock {
     /// A clock that begins now.
     pub fn start() -> Clock {
         let start = Reading::now();
-        Clock { start, last: start }
+        Clock { start, last: start, stands: false }
     }
 
-    /// Reads the system's clock, and remembers the reading.
+    /// A clock that goes on only by what is noted, so that its owner decides how time passes.
+    pub fn still() -> Clock {
+        Clock { stands: true, ..Clock::start() }
+    }
+
+    /// Reads the system's clock, unless this one stands still, and remembers the reading.
     #[inline]
     pub fn read(&mut self) -> u64 {
-        self.note(Reading::now());
+        if !self.stands {
+            self.note(Reading::now());
+        }
         self.last()
     }
 
@@ -92,5 +101,13 @@ mod tests {
         assert_eq!(clock.last(), read);
         clock.note(clock.last_reading().after(3_000_000));
         assert_eq!(clock.last(), read + 3_000_000);
+    }
+
+    #[test]
+    fn one_that_stands_still_goes_on_by_what_is_noted_alone() {
+        let mut clock = Clock::still();
+        assert_eq!((clock.read(), clock.read()), (0, 0));
+        clock.note(clock.last_reading().after(7));
+        assert_eq!((clock.read(), clock.last()), (7, 7));
     }
 }

@@ -24,6 +24,7 @@ mod moving;
 mod near;
 mod questions;
 mod shares;
+mod stepped;
 mod unfinished;
 
 pub(crate) use command::{Command, Key};
@@ -36,6 +37,7 @@ use near::Near;
 use questions::Line;
 pub(crate) use questions::Question;
 use shares::Shares;
+pub use stepped::{Ask, Stepped};
 use unfinished::Unfinished;
 
 use std::io;
@@ -124,6 +126,12 @@ struct Worker {
     stopping: bool,
 }
 
+/// What has come for a round.
+struct Come {
+    has_mail: bool,
+    has_datagrams: bool,
+}
+
 /// Starts a worker that takes datagrams at `ip`.
 pub(crate) fn start(
     number: usize,
@@ -131,13 +139,24 @@ pub(crate) fn start(
     tell: Box<dyn Fn(Request) + Send>,
     news: Sender<News>,
 ) -> io::Result<(WorkerHandle, JoinHandle<()>)> {
+    let (handle, mut worker) = prepare(ip, tell, news)?;
+    let thread = thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
+        if let Err(error) = worker.run() {
+            tracing::error!(%error, number, "worker ends");
+        }
+    })?;
+    Ok((handle, thread))
+}
+
+/// A worker without a thread.
+fn prepare(ip: IpAddr, tell: Box<dyn Fn(Request) + Send>, news: Sender<News>) -> io::Result<(WorkerHandle, Worker)> {
     let poll = Poll::new()?;
     let (mailbox, receiver) = Mailbox::new(poll.registry(), MAILBOX)?;
     let mut socket = DatagramSocket::bind(SocketAddr::new(ip, 0), RECV_BUFFER_WANTED)?;
     poll.registry().register(&mut socket, DATAGRAMS, Interest::READABLE)?;
     let (udp_port, datagram_buffer) = (socket.local_addr().port(), socket.recv_buffer());
     let handle = WorkerHandle { mailbox, ip, udp_port, datagram_buffer, ucx: Arc::default() };
-    let mut worker = Worker {
+    let worker = Worker {
         poll,
         mailbox: receiver,
         datagrams: Datagrams::new(socket),
@@ -158,12 +177,7 @@ pub(crate) fn start(
         leaving: Vec::new(),
         stopping: false,
     };
-    let thread = thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
-        if let Err(error) = worker.run() {
-            tracing::error!(%error, number, "worker ends");
-        }
-    })?;
-    Ok((handle, thread))
+    Ok((handle, worker))
 }
 
 impl Worker {
@@ -216,17 +230,10 @@ impl Worker {
             if sleeps {
                 self.near.wake_up();
             }
-            self.clock.read();
-            let mut has_mail = false;
-            let mut has_datagrams = self.datagrams.unfinished;
-            for event in &events {
-                has_mail |= event.token() == MAILBOX;
-                has_datagrams |= event.token() == DATAGRAMS;
-                self.asides_wait |= event.token() == ASIDES;
-            }
+            let come = self.sort(&events);
             // Datagrams go before streams: a group's fault must not overtake the results that were
             // sent before it.
-            if has_datagrams && self.on_datagrams() {
+            if come.has_datagrams && self.on_datagrams() {
                 // If one child's contribution has come, those of the others follow, and often the
                 // next look finds all of them.
                 if let Some(found) = turns.take() {
@@ -234,45 +241,69 @@ impl Worker {
                 }
                 turns = patience.begin(self.clock.last_reading());
             }
-            self.asides_wait = self.asides_wait && self.on_asides();
-            // Of one edge over memory, too, datagrams are taken before the stream.
-            if self.near.has_come() {
-                self.on_near();
-            }
-            streams_rest = self.unfinished.is_empty();
-            // Those whose turn ended before go first: of what their job may read now, others would
-            // leave them nothing.
-            for _ in 0..self.unfinished.len() {
-                if let Some((slot, link)) = self.unfinished.next() {
-                    self.on_readable(slot, link, false);
-                }
-            }
-            for event in events.iter().filter(|event| event.token().0 >= LINKS) {
-                streams_rest = false;
-                let (slot, link) = (event.token().0 / LINKS - 1, event.token().0 % LINKS);
-                if event.is_writable() {
-                    self.on_writable(slot, link);
-                }
-                if event.is_readable() || event.is_read_closed() || event.is_error() {
-                    self.on_readable(slot, link, event.is_read_closed());
-                }
-            }
-            for slot in self.shares.next_round() {
-                self.settle(slot);
-            }
-            self.on_clock();
-            // Mail comes last, so that no event of this round meets a job that has taken the slot
-            // of another.
-            if has_mail {
-                self.on_mail();
-            }
-            self.on_questions();
-            if !self.leaving.is_empty() {
-                self.see_out();
-            }
+            streams_rest = !self.on_streams(&events);
+            self.end_round(&come);
         }
         self.see_off();
         Ok(())
+    }
+
+    /// What poll has told of what is not a stream.
+    fn sort(&mut self, events: &Events) -> Come {
+        self.clock.read();
+        let mut come = Come { has_mail: false, has_datagrams: self.datagrams.unfinished };
+        for event in events {
+            come.has_mail |= event.token() == MAILBOX;
+            come.has_datagrams |= event.token() == DATAGRAMS;
+            self.asides_wait |= event.token() == ASIDES;
+        }
+        come
+    }
+
+    /// Takes what has come by streams, and before that what has come beside the worker's socket.
+    /// Returns whether there were streams.
+    fn on_streams(&mut self, events: &Events) -> bool {
+        self.asides_wait = self.asides_wait && self.on_asides();
+        // Of one edge over memory, too, datagrams are taken before the stream.
+        if self.near.has_come() {
+            self.on_near();
+        }
+        let mut has_streams = !self.unfinished.is_empty();
+        // Those whose turn ended before go first: of what their job may read now, others would
+        // leave them nothing.
+        for _ in 0..self.unfinished.len() {
+            if let Some((slot, link)) = self.unfinished.next() {
+                self.on_readable(slot, link, false);
+            }
+        }
+        for event in events.iter().filter(|event| event.token().0 >= LINKS) {
+            has_streams = true;
+            let (slot, link) = (event.token().0 / LINKS - 1, event.token().0 % LINKS);
+            if event.is_writable() {
+                self.on_writable(slot, link);
+            }
+            if event.is_readable() || event.is_read_closed() || event.is_error() {
+                self.on_readable(slot, link, event.is_read_closed());
+            }
+        }
+        has_streams
+    }
+
+    /// What a round does besides, whatever has come.
+    fn end_round(&mut self, come: &Come) {
+        for slot in self.shares.next_round() {
+            self.settle(slot);
+        }
+        self.on_clock();
+        // Mail comes last, so that no event of this round meets a job that has taken the slot
+        // of another.
+        if come.has_mail {
+            self.on_mail();
+        }
+        self.on_questions();
+        if !self.leaving.is_empty() {
+            self.see_out();
+        }
     }
 
     /// When this thread last came back from waiting, or began to read a stream.

@@ -5,4 +5,5 @@ mod hostile;
 mod keys;
 mod lifetime;
 mod ports;
+mod stepped;
 mod support;

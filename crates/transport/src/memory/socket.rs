@@ -58,6 +58,13 @@ impl NearSocket {
         Ok(socket)
     }
 
+    /// Both ends of an edge within one process, the child's first. Datagrams of either end come as
+    /// from `peer`.
+    pub fn pair(peer: SocketAddr) -> io::Result<(NearSocket, NearSocket)> {
+        let ((child, node), (line, offer)) = (UnixStream::pair()?, Line::create()?);
+        Ok((NearSocket::called(child, line, peer)?, NearSocket::called(node, Line::accept(offer)?, peer)?))
+    }
+
     /// Maps the memory that has come with the child's proof.
     pub(crate) fn share(&mut self) -> io::Result<()> {
         let offer = std::mem::take(&mut self.offered).into_offer()?;

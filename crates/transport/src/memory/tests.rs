@@ -41,6 +41,21 @@ fn pair() -> (NearSocket, NearSocket) {
     (call.open(address).unwrap(), node)
 }
 
+#[test]
+fn what_one_end_of_a_pair_writes_and_sends_comes_to_the_other_and_so_does_its_end() {
+    let (mut child, mut node) = NearSocket::pair(address()).unwrap();
+    child.write_all(b"up").unwrap();
+    let mut got = [0; 2];
+    node.read_exact(&mut got).unwrap();
+    assert_eq!(&got, b"up");
+    assert!(would_block(node.read(&mut got)));
+    let (mut up, mut come_up) = (child.take_records().unwrap(), node.take_records().unwrap());
+    send(&mut up, 9, b"datagram");
+    assert_eq!(come(&mut come_up).0, [(9, 8)]);
+    drop((child, up));
+    assert_eq!(node.read(&mut got).unwrap(), 0);
+}
+
 fn is_rung(end: &NearSocket) -> bool {
     let line = end.glance().unwrap();
     // SAFETY: the glance keeps the bell open.
