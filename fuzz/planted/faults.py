@@ -19,6 +19,8 @@ class Planted(NamedTuple):
 
 
 FAULTS = [
+    Planted("admission", "two processes may be the same rank", "crates/manager/src/programs/rendezvous.rs",
+            "} else if self.present.contains_key(number) {", "} else if self.size == 0 {"),
     Planted("header", "the number of an operation may be any", "crates/wire/src/header.rs",
             "if self.seq.max(self.op_seq) > NUMBER_MAX {", "if self.seq > NUMBER_MAX {"),
     Planted("body", "of late ranks the runs are counted instead of the ranks", "crates/wire/src/body.rs",
@@ -46,4 +48,6 @@ FAULTS = [
             "if folds && self.streams_held() >= ", "if folds && self.streams_held() > "),
     Planted("leaf", "an answer about later fragments is taken for one about earlier ones", "crates/proto/src/leaf/llt.rs",
             "low.checked_sub(held.have_base).filter(", "Some(low - held.have_base).filter(", round=2),
+    Planted("worker", "a job's frames are taken however much work they make", "crates/node/src/worker/links.rs",
+            "let allowance = if is_shared { self.shares.work.left(number) } else { u64::MAX };", "let allowance = u64::MAX;"),
 ]

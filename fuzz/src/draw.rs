@@ -17,6 +17,11 @@ impl<'a> Draw<'a> {
         self.0.is_empty()
     }
 
+    /// How many bytes are not used up.
+    pub fn left(&self) -> usize {
+        self.0.len()
+    }
+
     /// A byte.
     pub fn byte(&mut self) -> u8 {
         self.0.arbitrary().unwrap_or_default()
