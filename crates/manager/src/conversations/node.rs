@@ -122,11 +122,19 @@ fn check_addresses(fabric: &Fabric, session: &Session, caller: IpAddr) -> Result
 // more: then its host most likely went down without closing the connection. Its certificate has
 // proven that the second is that node.
 fn replace(fabric: &Fabric, session: &Arc<Session>) -> Result<(), Refusal> {
+    // What the process before had is gone with it. That is said before there can be a job at this
+    // one, and not when the connection of the other ends.
+    if fabric.registry.known(&session.name).is_some_and(|other| other.is_lost()) {
+        fabric.tenancy.lost(&session.name);
+    }
     let Err(other) = fabric.registry.enter(session, None) else { return Ok(()) };
     let alive = other.query().is_some_and(|counters| fabric.time.receive(&counters, PING).is_ok());
-    if !alive && fabric.registry.enter(session, Some(&other)).is_ok() {
-        other.lose();
-        return Ok(());
+    if !alive {
+        fabric.tenancy.lost(&session.name);
+        if fabric.registry.enter(session, Some(&other)).is_ok() {
+            other.lose();
+            return Ok(());
+        }
     }
     let text = format!(
         "node `{}` is already connected, with streams at {}: stop that one, or give this one its own name",
@@ -179,10 +187,12 @@ pub(crate) fn hear(fabric: &Fabric, session: &Session, message: NodeMessage) -> 
     Ok(())
 }
 
-/// The node's connection has ended.
+/// The node's connection has ended. Jobs that are at a process in its stead lose nothing by that.
 pub(crate) fn leave(fabric: &Fabric, session: &Session) {
     session.lose();
-    fabric.tenancy.lost(&session.name);
+    if fabric.registry.is_latest(session) {
+        fabric.tenancy.lost(&session.name);
+    }
 }
 
 /// Hands an answer to those that wait for it. Any other message is returned.

@@ -31,6 +31,11 @@ impl Registry {
         }
     }
 
+    /// Whether no other session has taken the name of this one.
+    pub(crate) fn is_latest(&self, session: &Session) -> bool {
+        self.known(&session.name).is_some_and(|known| std::ptr::eq(&*known, session))
+    }
+
     /// The node of this name if it is connected.
     pub(crate) fn connected(&self, name: &str) -> Option<Arc<Session>> {
         self.known(name).filter(|session| !session.is_lost())

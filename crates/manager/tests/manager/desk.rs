@@ -82,7 +82,9 @@ impl Stage {
             workers: 1,
             jobs: Vec::new(),
         };
-        self.nodes.lock().unwrap().push(self.desk().register(caller, hello).unwrap());
+        // The nodes answer while this one waits.
+        let connected = self.desk().register(caller, hello).unwrap();
+        self.nodes.lock().unwrap().push(connected);
     }
 
     /// The nodes install what they are given. Returns whether there was anything.
@@ -132,4 +134,23 @@ fn a_rank_that_nobody_joins_is_refused_when_its_patience_is_over() {
         "{answered:?}"
     );
     assert_eq!(stage.passed_ms.load(Ordering::Relaxed), 60_000);
+}
+
+#[test]
+fn a_process_that_was_replaced_takes_nothing_from_jobs_of_the_one_in_its_stead_when_its_connection_ends() {
+    let stage = Stage::new();
+    ["root", "leaf0", "leaf1"].iter().for_each(|name| stage.register(name));
+    // The leaf nodes do not answer, and others come in their stead.
+    ["leaf0", "leaf1"].iter().for_each(|name| stage.register(name));
+    let mut held = Vec::new();
+    stage.ask(Request::Attach(attachment("here", 0, 1, 60_000)), &mut held);
+    let job = held[0];
+    let replaced: Vec<_> = stage.nodes.lock().unwrap().drain(1..3).collect();
+    replaced.into_iter().for_each(|node| stage.desk().lose(node));
+    stage.ask(Request::EndJob { job, why: None }, &mut held);
+    assert_eq!((stage.desk().kept().jobs, stage.desk().kept().claims), (0, 1), "it is still at its nodes");
+    for node in &*stage.nodes.lock().unwrap() {
+        stage.desk().hear(node, NodeMessage::Left { job });
+    }
+    assert_eq!(stage.desk().kept(), Kept::default());
 }
