@@ -68,7 +68,7 @@ misuse: build ## the libsharp_coll API misused at random, over a fabric of its o
 mutants: ## break the protocol core in known ways and show that the simulator notices each
 	@tests/mutants/run
 
-fuzz: ## arbitrary bytes at every parser, and hostile peers at the protocol core, under libFuzzer: TIME=600 (seconds, over all)
+fuzz: ## arbitrary bytes at every parser, hostile peers at core and worker, hostile tenants at the manager, under libFuzzer: TIME=600 (seconds, over all)
 	@# Without the engine, which is C++ and needs no lints.
 	$(CARGO) clippy --release --locked --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target/fuzz-lint -- -D warnings
 	@fuzz/run --time $(TIME) --seed $(SEED)

@@ -64,10 +64,28 @@ fn job(draw: &mut Draw<'_>, mark: &str) -> JobRequest {
 }
 
 fn rank(draw: &mut Draw<'_>, mark: &str) -> AttachRequest {
+    let (rendezvous, rank, size) = (draw.pick(&MEETINGS).into(), draw.below(3), draw.pick(&[2, 1, 3]));
+    let plain = AttachRequest {
+        rendezvous,
+        rank,
+        size,
+        host: HOSTS[rank as usize].into(),
+        pid: 1,
+        deputy: None,
+        domain: None,
+        ask: QuotaAsk::default(),
+        name: mark.into(),
+        user: mark.into(),
+        patience_ms: None,
+        wait_ms: None,
+    };
+    if !draw.one_in(2) {
+        return plain;
+    }
     AttachRequest {
-        rendezvous: if draw.one_in(32) { "x".repeat(1025) } else { draw.pick(&MEETINGS).into() },
-        rank: if draw.one_in(16) { draw.word() as u32 } else { draw.below(3) },
-        size: if draw.one_in(16) { draw.word() as u32 } else { 1 + draw.below(3) },
+        rendezvous: if draw.one_in(32) { "x".repeat(1025) } else { plain.rendezvous },
+        rank: if draw.one_in(16) { draw.word() as u32 } else { rank },
+        size: if draw.one_in(16) { draw.word() as u32 } else { size },
         host: host(draw),
         pid: draw.byte().into(),
         deputy: address(draw),

@@ -459,7 +459,8 @@ fn marks(text: &[u8]) -> impl Iterator<Item = u8> + '_ {
     marks.map(|window| window[2])
 }
 
-const USERS: [Option<&str>; 6] = [None, Some("astro"), Some("astro"), Some("bio"), Some("bio"), Some("chem")];
+const USERS: [Option<&str>; 8] =
+    [None, Some("astro"), Some("astro"), Some("astro"), Some("bio"), Some("bio"), Some("bio"), Some("chem")];
 const SEES_ALL: &str = "bio";
 
 const TREE: &str = "[fabric]\nname = \"tree\"\n[[node]]\nname = \"spine0\"\n[[node]]\nname = \"leaf0\"\nparent = \"spine0\"\n\

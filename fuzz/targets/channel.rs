@@ -8,7 +8,7 @@
 use libfuzzer_sys::fuzz_target;
 use trib_messages::Message;
 
-// The module is private to `trib_control`, with which TLS and its C would come.
+// The module is private to `trib_control`.
 #[path = "../../crates/control/src/frame.rs"]
 mod frame;
 

@@ -150,7 +150,10 @@ impl World {
                 }
                 self.say(1);
             }
-            12 => self.say(1 << draw.below(12)),
+            12 => {
+                let times = draw.pick(&[2, 40, 600, 2_500]);
+                self.say(times);
+            }
             13 => {
                 let bytes: Vec<u8> = (0..1 + draw.below(120)).map(|_| draw.byte()).collect();
                 self.hostile(|rank| rank.write_raw(&bytes));
