@@ -180,16 +180,24 @@ int trib_group_leave(trib_group *group);
  * element once before it is added, relative to the largest of the 256 around it; EXACT gives the
  * sum of the numbers, rounded once, however the vector is cut into calls. Both are for allreduce,
  * reduce and reduce_scatter; products of floating-point numbers are refused then, and all else is
- * as always. docs/exact-sums.md has definitions, bounds and costs. */
+ * as always. docs/exact-sums.md has definitions, bounds and costs.
+ *
+ * INT8 is for gradients: elements of float32, float16 and bfloat16 travel as 32 integers of 8 bits
+ * with a scale, 36 bytes in each direction instead of 128 of float32, and a sum is rounded at each
+ * node, at random and by less than a scale; the draw follows from rank, position and the number of
+ * the sum, so a run can be repeated. Vectors of fewer than 32 elements, float64 and products are as
+ * always. A block with what is no finite number has no numbers in the result.
+ * docs/quantised-sums.md has definitions, bounds and costs. */
 enum trib_sums {
     TRIB_SUMS_PLAIN = 0,
     TRIB_SUMS_FIXED = 1,
-    TRIB_SUMS_EXACT = 2
+    TRIB_SUMS_EXACT = 2,
+    TRIB_SUMS_INT8 = 3
 };
 
 /* Says how the group takes sums that are posted from now on. All members have to say the same
  * between the same operations; those that do not get TRIB_ERR_MISMATCH. The call is local. Without
- * it the environment TRIB_SUMS decides (plain, fixed or exact), else sums are plain. */
+ * it the environment TRIB_SUMS decides (plain, fixed, exact or int8), else sums are plain. */
 int trib_group_set_sums(trib_group *group, enum trib_sums sums);
 
 uint32_t trib_group_rank(const trib_group *group);

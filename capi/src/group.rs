@@ -127,6 +127,7 @@ pub unsafe extern "C" fn trib_group_set_sums(group: *const TribGroup, sums: c_in
             0 => None,
             1 => Some(SumKind::Fixed),
             2 => Some(SumKind::Exact),
+            3 => Some(SumKind::Int8),
             other => return Err(Error::Invalid(format!("{other} is no way to take sums (enum trib_sums)"))),
         };
         group.group.set_sums(kind);

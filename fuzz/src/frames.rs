@@ -85,14 +85,16 @@ pub fn passes(header: &Header, body: &Body) -> bool {
 
 /// What an operation may be.
 pub fn signature(draw: &mut Draw<'_>) -> Signature {
-    Signature {
-        collective: draw.pick(Collective::ALL),
-        dtype: draw.pick(&[DataType::U8, DataType::F32, DataType::F64]),
-        op: draw.pick(ReduceOp::ALL),
-        format: WireFormat::Plain,
-        root: draw.below(WORLD),
-        count: draw.number(u64::MAX),
-    }
+    let collective = draw.pick(Collective::ALL);
+    let dtype = draw.pick(&[DataType::U8, DataType::F32, DataType::F64]);
+    let op = draw.pick(ReduceOp::ALL);
+    let (root, count) = (draw.below(WORLD), draw.number(u64::MAX));
+    // Sums of floating-point numbers travel in every form.
+    let format = match op {
+        ReduceOp::Sum if dtype.value().is_float() => WireFormat::ALL[(count % WireFormat::ALL.len() as u64) as usize],
+        _ => WireFormat::Plain,
+    };
+    Signature { collective, dtype, op, format, root, count }
 }
 
 /// The position, length and payload of a piece.

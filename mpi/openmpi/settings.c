@@ -29,7 +29,7 @@ static struct alias {
     {"min_hosts", "TRIB_MPI_MIN_HOSTS", "communicators on fewer hosts stay with the MPI", NULL},
     {"disable", "TRIB_MPI_DISABLE", "collectives that stay with the MPI: MPI_Bcast,MPI_Iallreduce,...", NULL},
     {"sums", "TRIB_SUMS",
-     "sums of floating-point numbers: plain, in the order of the tree; fixed or exact, the same bits whatever the order", NULL},
+     "sums of floating-point numbers: plain, in the order of the tree; fixed or exact, the same bits whatever the order; int8 is not for MPI", NULL},
     {"timeout_ms", "TRIB_TIMEOUT_MS", "time limit for joining the fabric, in milliseconds", NULL},
     {"report", "TRIB_MPI_REPORT", "any value but 0: rank 0 prints in MPI_Finalize what went through the tree, and why the rest did not", NULL},
     {"profile", "TRIB_MPI_PROFILE", "any value but 0: the report tells waiting for the last rank from the rest", NULL},

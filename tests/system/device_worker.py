@@ -9,6 +9,7 @@ import time
 import native
 import numpy as np
 from rank import await_note, note
+from sums_worker import setting
 
 cuda = None
 #: The copies of these ranks themselves, by the stand-in's name for them.
@@ -162,14 +163,17 @@ def over_device(group, name, given, length, in_place, arguments, stream):
 
 
 def collectives(argument):
-    """Each over memory of the host and of the device, which give the same bits."""
+    """Each over memory of the host and of the device, which give the same bits. Each has a group of its
+    own, because what is drawn for quantised sums follows from how many the group had before."""
     open_driver()
     context = native.Context()
-    group, stream = context.group(), new_stream()
+    group, other, stream = context.group(), context.group(tag=1), new_stream()
+    for each in (group, other):
+        setting(each, argument.get("sums", "plain"))
     compared = 0
     for count in argument["counts"]:
         for name, given, length, gets, in_place, arguments in calls(group, count):
-            theirs = over_host(group, name, given, length, in_place, arguments)
+            theirs = over_host(other, name, given, length, in_place, arguments)
             ours = over_device(group, name, given, length, in_place, arguments, stream)
             if gets:
                 same(ours, theirs)
@@ -179,6 +183,7 @@ def collectives(argument):
     wait_stream(empty, stream)
     empty.free()
     group.free()
+    other.free()
     context.finalize()
     told = {name: cuda.standInCount(name.encode()) - own for name, own in own_copies.items()}
     for name in ("cuCtxSynchronize", "cuStreamSynchronize", "cuMemHostAlloc", "cuMemFreeHost", "copy device-host"):

@@ -9,7 +9,7 @@ import native
 from exact_sums import TYPES, as_bytes, given
 from rank import note
 
-SUMS = {"plain": 0, "fixed": 1, "exact": 2}
+SUMS = {"plain": 0, "fixed": 1, "exact": 2, "int8": 3}
 
 
 def vector(name, giver, count, repeats=1):

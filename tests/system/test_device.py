@@ -34,8 +34,8 @@ class Device(unittest.TestCase):
         with self.ranks(*arguments, **named) as ranks:
             return ranks.results()
 
-    def check_collectives(self, counts, **named):
-        for rank, result in enumerate(self.results("collectives", {"counts": counts}, **named)):
+    def check_collectives(self, counts, sums="plain", **named):
+        for rank, result in enumerate(self.results("collectives", {"counts": counts, "sums": sums}, **named)):
             self.assertGreaterEqual(result["compared"], 7 * len(counts), f"rank {rank}")
             told = result["counts"]
             for waits in ("cuCtxSynchronize", "cuStreamSynchronize", "cuMemcpyHtoD", "cuMemcpyDtoH"):
@@ -47,6 +47,11 @@ class Device(unittest.TestCase):
 
     def test_results_have_the_bits_of_the_same_call_over_memory_of_the_host(self):
         self.check_collectives([1, 1000, 100_003])
+
+    def test_sums_that_are_not_plain(self):
+        for sums in ("exact", "int8"):
+            with self.subTest(sums):
+                self.check_collectives([1000, 100_003], sums=sums)
 
     def test_operations_that_follow_each_other_at_once(self):
         for compared in self.results("back_to_back", {"counts": [50_000, 7, 20_001], "turns": 3}):

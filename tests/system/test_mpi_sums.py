@@ -6,7 +6,7 @@ import tempfile
 
 import exact_sums
 import test_mpi
-from harness import Fabric
+from harness import PYTHON, Fabric
 from test_mpi import PROGRAMS, Mpi, Programs, setUpModule, tearDownModule  # noqa: F401
 
 RANKS, COUNTS = 4, (1, 6, 1000)
@@ -48,6 +48,25 @@ class Sums(Programs):
             found = {self.sums(fabric, 1000, order, env=env, through="component")[0] for order in ((0, 1, 2, 3), (3, 1, 0, 2))}
             self.assertEqual(len(found), 1)
 
+    def test_quantised_sums_are_refused_with_a_line_and_taken_plainly(self):
+        with Fabric() as fabric:
+            for through, name in (("preload", "TRIB_SUMS"), ("component", "OMPI_MCA_coll_tributary_sums")):
+                mpi = Mpi(fabric, RANKS, PYTHON, "-c", TENTHS, env={name: "int8", "TRIB_MPI": "force"}, through=through)
+                out, err, report = self.good(mpi)
+                self.assertIn("TRIB_SUMS=int8 is for gradients", err)
+                self.assertGreater(self.tree(report), 0, report)
+                self.assertIn("off by less than 1e-6", out)
+
+
+#: A sum of numbers that have more than seven bits.
+TENTHS = """
+from mpi4py import MPI
+import numpy as np
+total = np.empty(1000, np.float32)
+MPI.COMM_WORLD.Allreduce(np.full(1000, 0.1, np.float32), total)
+assert abs(total - 0.4).max() < 1e-6, total
+print("off by less than 1e-6", flush=True)
+"""
 
 if __name__ == "__main__":
     test_mpi.unittest.main()

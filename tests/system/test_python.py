@@ -40,7 +40,7 @@ class Package(unittest.TestCase):
             self.assertAlmostEqual(total[1], 3e-3, 9)
             self.assertEqual(both, total)
             self.assertEqual(largest[0], 2.0**127)
-            self.assertIn("'about' is no way to take sums: plain, fixed, exact", told)
+            self.assertIn("'about' is no way to take sums: plain, fixed, exact, int8", told)
 
     def test_each_launcher_says_which_rank_this_is(self):
         # One write is one line; what `print` writes in two, lines of other ranks get between.

@@ -2,7 +2,6 @@
 
 use trib_messages::prediction::{Prediction, ShapePrediction};
 use trib_proto::Limits;
-use trib_sums::Kind;
 use trib_wire::{GroupName, Rank, RankList};
 
 use crate::counters::Counters;
@@ -11,6 +10,7 @@ use crate::group::Group;
 use crate::join::{self, Joined, Ties};
 use crate::params::Params;
 use crate::request::Request;
+use crate::sum_kind::SumKind;
 
 /// A job of which this process is a rank. Dropping it leaves the job, as [`Context::finalize`]
 /// does.
@@ -20,7 +20,7 @@ pub struct Context {
     size: u32,
     prediction: Option<Prediction>,
     /// How groups take sums unless they say it themselves.
-    sums: Option<Kind>,
+    sums: Option<SumKind>,
 }
 
 impl Context {

@@ -4,7 +4,6 @@ use std::sync::{Arc, OnceLock};
 
 use trib_device::UserStream;
 use trib_proto::window;
-use trib_sums::Kind;
 use trib_wire::{DataType, GroupName, RankList, ReduceOp, Signature};
 
 use crate::device::Pipeline;
@@ -15,7 +14,8 @@ use crate::memory::{Input, Memory};
 use crate::operation;
 use crate::posting::{self, Posting};
 use crate::request::Request;
-use crate::sums::{self, Sum};
+use crate::sum_kind::SumKind;
+use crate::sums::{Part, Sum};
 
 /// A group of which this process is a member. Dropping it leaves the group, and operations still
 /// outstanding fail.
@@ -67,15 +67,15 @@ impl Group {
         self.state.size
     }
 
-    /// How the group takes sums of floating-point numbers from now on: in the order of the tree, or
-    /// so that their bits do not depend on any order. All members have to choose the same between
-    /// the same operations; ranks that do not are told.
-    pub fn set_sums(&self, kind: Option<Kind>) {
+    /// How the group takes sums of floating-point numbers from now on: in the order of the tree, so
+    /// that their bits do not depend on any order, or quantised. All members have to choose the
+    /// same between the same operations; ranks that do not are told.
+    pub fn set_sums(&self, kind: Option<SumKind>) {
         self.state.set_sums(kind);
     }
 
     /// How it takes them.
-    pub fn sums(&self) -> Option<Kind> {
+    pub fn sums(&self) -> Option<SumKind> {
         self.state.sums()
     }
 
@@ -248,11 +248,15 @@ impl Group {
         unsafe { Posting::lay_out(self.shared.lanes(), shape, signature, input, output) }
     }
 
-    /// The operation as a sum that does not depend on order, if it is to be one.
+    /// The operation as a sum that is taken otherwise than as it is, if it is to be one.
     fn as_sum(&self, signature: &Signature, input: Input, output: *mut u8) -> Result<Option<Sum>, Error> {
-        match self.state.sums().filter(|_| sums::concerns(signature)) {
+        match self.state.sums().filter(|kind| kind.concerns(signature, self.size())) {
             None => Ok(None),
-            Some(kind) => Sum::new(kind, *signature, (self.size(), self.rank()), input, output).map(Some),
+            Some(kind) => {
+                let part = Part::whole(&self.state, signature);
+                let shape = (self.size(), self.rank());
+                Sum::new(&self.shared, kind, (*signature, part), shape, input, output).map(Some)
+            }
         }
     }
 

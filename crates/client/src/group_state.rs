@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use trib_proto::leaf::GroupId;
-use trib_sums::Kind;
 use trib_wire::directory::group_words;
 use trib_wire::{GroupName, RankList};
 
 use crate::completion::Completion;
 use crate::error::Error;
+use crate::sum_kind::SumKind;
 
 /// For what a group is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +44,8 @@ pub(crate) struct GroupState {
     /// How sums of floating-point numbers are taken: 0 as they are, else one more than the position
     /// in the list of kinds.
     sums: AtomicU8,
+    /// How many sums were called so far that are not taken as they are.
+    summed: AtomicU64,
 }
 
 impl GroupState {
@@ -61,6 +63,7 @@ impl GroupState {
             error: OnceLock::new(),
             left: AtomicBool::new(false),
             sums: AtomicU8::new(0),
+            summed: AtomicU64::new(0),
         }
     }
 
@@ -70,15 +73,20 @@ impl GroupState {
     }
 
     /// How sums of floating-point numbers are taken from now on.
-    pub(crate) fn set_sums(&self, kind: Option<Kind>) {
-        let position = kind.and_then(|kind| Kind::ALL.iter().position(|known| *known == kind));
+    pub(crate) fn set_sums(&self, kind: Option<SumKind>) {
+        let position = kind.and_then(|kind| SumKind::ALL.iter().position(|known| *known == kind));
         self.sums.store(position.map_or(0, |position| position as u8 + 1), Ordering::Relaxed);
     }
 
     /// How they are taken.
     #[inline]
-    pub(crate) fn sums(&self) -> Option<Kind> {
-        Kind::ALL.get(usize::from(self.sums.load(Ordering::Relaxed)).wrapping_sub(1)).copied()
+    pub(crate) fn sums(&self) -> Option<SumKind> {
+        SumKind::ALL.get(usize::from(self.sums.load(Ordering::Relaxed)).wrapping_sub(1)).copied()
+    }
+
+    /// The number of a sum that is called now and not taken as it is, the same at all members.
+    pub(crate) fn next_sum(&self) -> u64 {
+        self.summed.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The program's name for it.

@@ -5,11 +5,11 @@
 //! `agreement` (one verdict for all ranks over the caller's exchange), `group` (collectives),
 //! `operation` (their signatures), `lanes` (which tree an operation takes), `request` (an operation
 //! in flight), `device` (operations over memory of a GPU), `sums` (sums that do not depend on
-//! order), `gate` (what one thread makes and others wait for), `engine` (protocol core, sockets,
-//! waiting, the helper thread), what these handles share with the engine: `group_state`, `posting`
-//! (an operation on its way there), `completion` (its outcome) and `memory` (where a vector lies in
-//! the caller's buffers), then `fork`, `counters`, `error`, `processors`, and `boundary` (for C
-//! interfaces over this library).
+//! order, or are quantised; `sum_kind` says which), `gate` (what one thread makes and others wait
+//! for), `engine` (protocol core, sockets, waiting, the helper thread), what these handles share
+//! with the engine: `group_state`, `posting` (an operation on its way there), `completion` (its
+//! outcome) and `memory` (where a vector lies in the caller's buffers), then `fork`, `counters`,
+//! `error`, `processors`, and `boundary` (for C interfaces over this library).
 //!
 //! ```text
 //!   context --> join --> group, request --> device --> sums --> engine
@@ -51,6 +51,7 @@ pub mod params;
 mod posting;
 mod processors;
 mod request;
+mod sum_kind;
 mod sums;
 mod way;
 
@@ -61,9 +62,9 @@ pub use group::Group;
 pub use memory::Input;
 pub use params::{OutOfBand, Params, Progress};
 pub use request::Request;
+pub use sum_kind::SumKind;
 pub use trib_device::UserStream;
 pub use trib_messages::prediction::{Range, ShapePrediction};
 pub use trib_proto::{Limits, Path};
-pub use trib_sums::Kind as SumKind;
 pub use trib_wire::ranks::WORLD_MAX;
 pub use trib_wire::{Collective, DataType, Rank, RankList, ReduceOp, Scalar, Signature};

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use trib_messages::quota::QuotaField;
 use trib_messages::request::QuotaAsk;
-use trib_sums::Kind;
 use trib_wire::{Collective, GroupName};
 
 use crate::error::Error;
+use crate::sum_kind::SumKind;
 
 /// A function that a blocked call of ours calls without any lock of ours held: every 1 to 20 ms,
 /// and every 0.1 ms while it finds work.
@@ -107,12 +107,12 @@ impl Params {
     }
 
     /// How groups take sums unless they say it themselves.
-    pub(crate) fn sums() -> Result<Option<Kind>, Error> {
+    pub(crate) fn sums() -> Result<Option<SumKind>, Error> {
         match setting(SUMS_ENV)?.as_deref() {
             None | Some("plain") => Ok(None),
-            Some(name) => Kind::from_name(name)
+            Some(name) => SumKind::from_name(name)
                 .map(Some)
-                .ok_or_else(|| Error::Invalid(format!("{SUMS_ENV}={name} is none of plain, fixed and exact"))),
+                .ok_or_else(|| Error::Invalid(format!("{SUMS_ENV}={name} is none of plain, fixed, exact and int8"))),
         }
     }
 
@@ -269,7 +269,7 @@ pub const HOST_ENV: &str = "TRIB_HOST";
 /// Environment variable: whether ranks of one host may share memory, `on` or `off`.
 pub const MEMORY_ENV: &str = "TRIB_SHARED_MEMORY";
 /// Environment variable: how groups take sums of floating-point numbers unless they say it
-/// themselves, `plain`, `fixed` or `exact`.
+/// themselves, `plain`, `fixed`, `exact` or `int8`.
 pub const SUMS_ENV: &str = "TRIB_SUMS";
 /// The NUMA node to which this process counts as bound, or `none`.
 pub const NUMA_ENV: &str = "TRIB_NUMA";

@@ -1,8 +1,9 @@
 //! The entry points: check the vectors, choose the kernel, fold.
 
 use trib_wire::combination::Class;
-use trib_wire::{DataType, ReduceOp};
+use trib_wire::{Arithmetic, DataType, INT8_BLOCK_BYTES, ReduceOp};
 
+use crate::blocks;
 use crate::environment::Environment;
 use crate::error::FoldError;
 use crate::simd::Path;
@@ -46,6 +47,39 @@ pub fn fold_into_on(
     unsafe { fold(path, dtype, op, first, rest) }
 }
 
+/// Folds what travels in some wire format, as [`fold_into`] does elements and [`crate::blocks`]
+/// does blocks.
+///
+/// # Errors
+///
+/// As [`fold_into`].
+#[inline]
+pub fn fold_as(arithmetic: Arithmetic, first: &mut [u8], rest: &[&[u8]]) -> Result<(), FoldError> {
+    match arithmetic {
+        Arithmetic::Elements(dtype, op) => fold_into(dtype, op, first, rest),
+        Arithmetic::Int8Blocks => fold_blocks_on(Path::best(), first, rest),
+    }
+}
+
+/// The fold of blocks with the instructions of one path, for tests and measurements. All paths give
+/// the same bits.
+///
+/// # Errors
+///
+/// [`FoldError`] when a length does not fit. `first` is untouched then.
+///
+/// # Panics
+///
+/// When this processor lacks the instructions of the path.
+pub fn fold_blocks_on(path: Path, first: &mut [u8], rest: &[&[u8]]) -> Result<(), FoldError> {
+    if !first.len().is_multiple_of(INT8_BLOCK_BYTES) {
+        return Err(FoldError::PartialBlock { length: first.len() });
+    }
+    check_equal(first, rest)?;
+    blocks::fold(path, first, rest);
+    Ok(())
+}
+
 /// # Safety
 ///
 /// The processor has the instructions of the path.
@@ -65,6 +99,11 @@ fn check_lengths(dtype: DataType, first: &[u8], rest: &[&[u8]]) -> Result<(), Fo
     if !expected.is_multiple_of(dtype.size()) {
         return Err(FoldError::PartialElement { dtype, length: expected });
     }
+    check_equal(first, rest)
+}
+
+fn check_equal(first: &[u8], rest: &[&[u8]]) -> Result<(), FoldError> {
+    let expected = first.len();
     match rest.iter().position(|source| source.len() != expected) {
         Some(index) => Err(FoldError::LengthMismatch { index, expected, found: rest[index].len() }),
         None => Ok(()),

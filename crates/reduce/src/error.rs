@@ -32,4 +32,10 @@ pub enum FoldError {
         /// Bytes of the first vector.
         length: usize,
     },
+    /// The vectors end inside a block.
+    #[error("{length} bytes are not a whole number of blocks of {} bytes", trib_wire::INT8_BLOCK_BYTES)]
+    PartialBlock {
+        /// Bytes of the first vector.
+        length: usize,
+    },
 }

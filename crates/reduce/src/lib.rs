@@ -8,6 +8,8 @@
 //!                                              element x operator
 //! ```
 //!
+//! Blocks of quantised elements have kernels of their own: [`blocks`].
+//!
 //! Map: `table` (what is supported), `dispatch` (entry points and choice of the path), `simd`
 //! (kernels), `element`, `operator`, `pair` and `joint` (what they compute), `environment`
 //! (rounding mode and denormals of the calling thread), `error`, [`reference`](mod@reference) (the
@@ -39,6 +41,7 @@
 compile_error!("vectors travel in little-endian order and the kernels compute on them in place");
 
 pub mod bandwidth;
+pub mod blocks;
 mod dispatch;
 mod element;
 mod environment;
@@ -50,7 +53,7 @@ pub mod reference;
 mod simd;
 mod table;
 
-pub use dispatch::{fold_into, fold_into_on, merge_into};
+pub use dispatch::{fold_as, fold_blocks_on, fold_into, fold_into_on, merge_into};
 pub use error::FoldError;
 pub use simd::Path;
 pub use table::cells;

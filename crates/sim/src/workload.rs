@@ -356,12 +356,15 @@ fn random_signature(rng: &mut Rng, options: &Options, size: u64) -> Signature {
         rng.scaled(1, limits.stream_threshold.min(u64::from(limits.payload) * 16))
     };
     let op = if computes { rng.pick(&operators(dtype)) } else { ReduceOp::BitOr };
-    // Sums of floating-point numbers may travel as integers of other sizes.
+    // Sums of floating-point numbers may travel as integers of other sizes, or in blocks if a piece
+    // has room for one.
     let format = match op {
         ReduceOp::Sum if dtype.value().is_float() => WireFormat::ALL[bytes as usize % WireFormat::ALL.len()],
         _ => WireFormat::Plain,
     };
-    let element = format.folded(dtype, op).0.size() as u64;
+    let has_room = limits.payload.min(limits.segment) as usize >= format.arithmetic(dtype, op).element_size();
+    let format = if has_room { format } else { WireFormat::Plain };
+    let element = format.arithmetic(dtype, op).element_size() as u64;
     Signature {
         collective,
         dtype,

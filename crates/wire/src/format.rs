@@ -16,6 +16,9 @@
 //! A sum that does not depend on order travels as integers, which its members make of the program's
 //! elements and back: first a *survey* of the elements, then *limbs* (`trib_sums`). In both, what
 //! counts as an element is an integer. Nodes fold these as what they are and know nothing else.
+//!
+//! A sum that is quantised travels in blocks of [`INT8_BLOCK`] of the program's elements. In it,
+//! what counts as an element is a block: nothing can cut one.
 
 use core::ops::Range;
 
@@ -38,6 +41,34 @@ code! {
         Limbs32 = 4, "limbs of 32";
         /// The elements as integers of 64 bits.
         Limbs64 = 5, "limbs of 64";
+        /// Blocks of elements, each as integers of 8 bits and one scale.
+        Int8Blocks = 6, "int8 blocks";
+    }
+}
+
+/// How many of the program's elements are a block of the format "int8 blocks".
+pub const INT8_BLOCK: usize = 32;
+
+/// The bytes of such a block: a head, and a code for each of its elements.
+pub const INT8_BLOCK_BYTES: usize = 4 + INT8_BLOCK;
+
+/// What is computed where contributions meet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arithmetic {
+    /// This operator on elements of this type.
+    Elements(DataType, ReduceOp),
+    /// The sum of blocks, quantised again.
+    Int8Blocks,
+}
+
+impl Arithmetic {
+    /// The bytes of what cannot be cut.
+    #[inline]
+    pub const fn element_size(self) -> usize {
+        match self {
+            Arithmetic::Elements(dtype, _) => dtype.size(),
+            Arithmetic::Int8Blocks => INT8_BLOCK_BYTES,
+        }
     }
 }
 
@@ -52,19 +83,20 @@ impl WireFormat {
     /// How many bytes elements of this type take.
     #[inline]
     pub const fn layout(self, dtype: DataType) -> Layout {
-        let size = self.folded(dtype, ReduceOp::Sum).0.size() as u64;
+        let size = self.arithmetic(dtype, ReduceOp::Sum).element_size() as u64;
         Layout::new(size, size, size)
     }
 
-    /// What is computed where elements meet that travel so: their type there, and the operator.
+    /// What is computed where elements meet that travel so.
     #[inline]
-    pub const fn folded(self, dtype: DataType, op: ReduceOp) -> (DataType, ReduceOp) {
+    pub const fn arithmetic(self, dtype: DataType, op: ReduceOp) -> Arithmetic {
         match self {
-            WireFormat::Plain => (dtype, op),
-            WireFormat::FixedSurvey | WireFormat::ExactSurvey => (DataType::I16, ReduceOp::Max),
-            WireFormat::Limbs16 => (DataType::I16, ReduceOp::Sum),
-            WireFormat::Limbs32 => (DataType::I32, ReduceOp::Sum),
-            WireFormat::Limbs64 => (DataType::I64, ReduceOp::Sum),
+            WireFormat::Plain => Arithmetic::Elements(dtype, op),
+            WireFormat::FixedSurvey | WireFormat::ExactSurvey => Arithmetic::Elements(DataType::I16, ReduceOp::Max),
+            WireFormat::Limbs16 => Arithmetic::Elements(DataType::I16, ReduceOp::Sum),
+            WireFormat::Limbs32 => Arithmetic::Elements(DataType::I32, ReduceOp::Sum),
+            WireFormat::Limbs64 => Arithmetic::Elements(DataType::I64, ReduceOp::Sum),
+            WireFormat::Int8Blocks => Arithmetic::Int8Blocks,
         }
     }
 }
@@ -76,16 +108,16 @@ impl Signature {
         self.format.layout(self.dtype)
     }
 
-    /// The type and the operator with which contributions are folded.
+    /// What is computed where contributions meet.
     #[inline]
-    pub const fn folded(&self) -> (DataType, ReduceOp) {
-        self.format.folded(self.dtype, self.op)
+    pub const fn arithmetic(&self) -> Arithmetic {
+        self.format.arithmetic(self.dtype, self.op)
     }
 
     /// The bytes of an element in the memory of a member that posts the operation.
     #[inline]
     pub const fn element_size(&self) -> usize {
-        self.folded().0.size()
+        self.arithmetic().element_size()
     }
 }
 
@@ -180,12 +212,20 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_piece_holds_an_element_of_every_format() {
+    fn the_smallest_piece_holds_an_element_of_every_format_without_blocks() {
         for format in WireFormat::ALL {
+            let least = if *format == WireFormat::Int8Blocks { INT8_BLOCK_BYTES } else { ELEMENT_MAX };
             for dtype in DataType::ALL {
-                assert!(format.layout(*dtype).within(ELEMENT_MAX as u32) >= 1, "{format} of {dtype}");
+                assert!(format.layout(*dtype).within(least as u32) >= 1, "{format} of {dtype}");
             }
         }
+    }
+
+    #[test]
+    fn blocks_take_less_than_a_third_of_a_float32() {
+        let layout = WireFormat::Int8Blocks.layout(DataType::F32);
+        assert_eq!(layout.bytes(&(3..5), Way::Down), 72);
+        assert!(INT8_BLOCK_BYTES * 100 <= INT8_BLOCK * DataType::F32.size() * 30, "the demand is 0.30 of the bytes");
     }
 
     #[test]

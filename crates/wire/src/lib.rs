@@ -44,7 +44,7 @@ pub use body::{Fault, GroupKey, Reason};
 pub use datatype::{DataType, Scalar};
 pub use directory::{Directory, GroupName};
 pub use error::ParseError;
-pub use format::{Layout, Way, WireFormat};
+pub use format::{Arithmetic, INT8_BLOCK, INT8_BLOCK_BYTES, Layout, Way, WireFormat};
 pub use header::{Header, Kind};
 pub use ids::{ChildIndex, ChildKind, Epoch, Generation, GroupIndex, JobId, NodeId, Rank};
 pub use mode::{Mode, Seal};

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 
 #: The ways to take sums, by `enum trib_sums`.
-SUMS = ("plain", "fixed", "exact")
+SUMS = ("plain", "fixed", "exact", "int8")
 #: How long an operation is waited for before it gets a request of its own.
 SOON_MS = 10
 
@@ -139,8 +139,9 @@ class Group:
 
     def set_sums(self, sums: str) -> None:
         """Says how the group takes sums of floating-point numbers from now on: `"plain"`, in the
-        order of the tree, or so that their bits depend on no order, `"fixed"` or `"exact"`
-        (docs/exact-sums.md). All members say the same between the same operations."""
+        order of the tree, so that their bits depend on no order, `"fixed"` or `"exact"`
+        (docs/exact-sums.md), or quantised, `"int8"`, which is for gradients
+        (docs/quantised-sums.md). All members say the same between the same operations."""
         if sums not in SUMS:
             raise InvalidError(f"{sums!r} is no way to take sums: {', '.join(SUMS)}")
         check(lib.trib_group_set_sums(self._live(), SUMS.index(sums)))

@@ -1,6 +1,6 @@
 //! The thread that copies chunks out of a device and posts them.
 //!
-//! A sum that does not depend on order is several operations, of which the later ones follow from
+//! A sum that is not taken as it is is several operations, of which the later ones follow from
 //! results of the earlier; so the thread waits for it, while copies go on.
 //! It copies as far ahead as there are buffers, and posts in the order of the calls. What it posts
 //! goes on to the drainer, and with it what failed here, so that the drainer sees every chunk.
@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::group_state::GroupState;
 use crate::memory::Input;
 use crate::posting::Posting;
-use crate::sums::{Sum, ToTake};
+use crate::sums::{Part, Sum, ToTake};
 
 /// What a caller has begun.
 pub(super) enum Item {
@@ -175,8 +175,9 @@ impl Feeder {
         }
         let (input, output) = (buffer.input(), buffer.result(chunk.cut.given()));
         let shape = (self.group.size, self.group.rank);
-        if let Some(kind) = chunk.work.sums {
-            let sum = Sum::new(kind, chunk.cut.signature, shape, Input::At(input), output)?;
+        if let Some((kind, whole)) = chunk.work.sums {
+            let part = Part { first: chunk.cut.first, ..whole };
+            let sum = Sum::new(&self.shared, kind, (chunk.cut.signature, part), shape, Input::At(input), output)?;
             let over = Completion::of_cut(1, chunk.cut.signature);
             over.finish(self.take(&sum));
             return Ok(Arc::new(over));

@@ -53,7 +53,7 @@ use crate::error::Error;
 use crate::group_state::GroupState;
 use crate::memory::Input;
 use crate::posting::{Posting, lacks_buffer};
-use crate::sums::{self, Sum, Taking};
+use crate::sums::{self, Part, Sum, Taking};
 pub(crate) use behind::Behind;
 use buffer::ChunkBuffers;
 pub(crate) use delivery::Delivery;
@@ -141,9 +141,9 @@ impl Pipeline {
             return Err(error.clone());
         }
         let (size, rank) = (self.group.size, self.group.rank);
-        let sums = self.group.sums().filter(|_| sums::concerns(&signature));
+        let sums = self.group.sums().filter(|kind| kind.concerns(&signature, size));
         if let Some(kind) = sums {
-            sums::check(kind, &signature, size)?;
+            sums::check(&self.shared, kind, &signature, size)?;
         }
         let ends = Ends::new(&signature, rank, input, output);
         let (given, gotten) = window::shares(&signature, size, rank);
@@ -166,7 +166,7 @@ impl Pipeline {
         let work = Work::new(
             (self.shared.clone(), self.group.clone()),
             delivery.clone(),
-            (self.plan, signature, sums),
+            (self.plan, signature, sums.map(|kind| (kind, Part::whole(&self.group, &signature)))),
             ends,
             entry,
             streams,

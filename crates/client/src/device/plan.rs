@@ -42,6 +42,8 @@ pub(super) struct Rows {
 pub(super) struct Cut {
     /// The operation that it is.
     pub(super) signature: Signature,
+    /// Its first element, in the vector or in each of its blocks.
+    pub(super) first: u64,
     /// What the rank gives; its rows are of the buffer with the input.
     pub(super) give: Option<Rows>,
     /// What the rank gets; its rows are of the buffer for the result.
@@ -82,6 +84,7 @@ impl Plan {
         let (given, gotten) = window::shares(signature, self.size, rank);
         Cut {
             signature: Signature { count: part.end - part.start, ..*signature },
+            first: part.start,
             give: (!given.is_empty()).then_some(if gives_block { one_row } else { rows }),
             get: (!gotten.is_empty()).then_some(if gets_block { one_row } else { rows }),
         }
@@ -216,6 +219,7 @@ mod tests {
             for number in 0..plan.chunks(&signature) {
                 let cut = plan.cut(&signature, number, rank);
                 let bytes = |rows: Option<Rows>| rows.map_or(0, |rows| rows.bytes());
+                prop_assert_eq!(cut.first, elements);
                 prop_assert!(cut.signature.count > 0 && bytes(cut.give) + bytes(cut.get) <= plan.buffer);
                 let (own_give, own_get) = window::shares(&cut.signature, size, rank);
                 prop_assert_eq!(bytes(cut.give), (own_give.end - own_give.start) as usize * element);

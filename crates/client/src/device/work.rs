@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use trib_device::Event;
-use trib_sums::Kind;
 use trib_wire::{Collective, Signature};
 
 use super::delivery::{Delivery, Issued};
@@ -15,6 +14,8 @@ use crate::engine::Shared;
 use crate::error::Error;
 use crate::group_state::GroupState;
 use crate::memory::Input;
+use crate::sum_kind::SumKind;
+use crate::sums::Part;
 
 /// What the chunks of a collective share. It is over when the last of them has dropped it, however
 /// that came.
@@ -24,8 +25,8 @@ pub(super) struct Work {
     delivery: Arc<Delivery>,
     plan: Plan,
     signature: Signature,
-    /// The kind of sum that each chunk is, if it is one.
-    pub(super) sums: Option<Kind>,
+    /// The kind of sum that each chunk is, if it is one, and the call of which it is a part.
+    pub(super) sums: Option<(SumKind, Part)>,
     pub(super) ends: Ends,
     entry: Event,
     pub(super) streams: Arc<Streams>,
@@ -68,7 +69,7 @@ impl Work {
     pub(super) fn new(
         (shared, group): (Arc<Shared>, Arc<GroupState>),
         delivery: Arc<Delivery>,
-        (plan, signature, sums): (Plan, Signature, Option<Kind>),
+        (plan, signature, sums): (Plan, Signature, Option<(SumKind, Part)>),
         ends: Ends,
         entry: Event,
         streams: Arc<Streams>,

@@ -41,8 +41,7 @@ fn reduce(
     for (source, part) in sources.iter_mut().zip(rest) {
         *source = &part.buffer.bytes()[..part.bytes as usize];
     }
-    let (dtype, op) = fold.signature.folded();
-    match trib_reduce::fold_into(dtype, op, result.bytes_mut(), &sources[..rest.len()]) {
+    match trib_reduce::fold_as(fold.signature.arithmetic(), result.bytes_mut(), &sources[..rest.len()]) {
         Ok(()) => Ok(result),
         Err(error) => Err((result, error.to_string())),
     }

@@ -81,6 +81,8 @@ pub enum LeafError {
     TooLong,
     /// The operator is not defined for the type.
     Unsupported,
+    /// What counts as an element in the wire format is longer than a piece may be.
+    NoRoom,
     /// The group has failed.
     Failed(Fault),
 }
@@ -268,7 +270,7 @@ impl LeafCore {
             return Err(LeafError::Unsupported);
         }
         let total = window::vector_elements(&signature, state.seat.size).ok_or(LeafError::TooLong)?;
-        let cut = Cut::new(&self.edge.config.limits, signature.layout(), total);
+        let cut = Cut::new(&self.edge.config.limits, signature.layout(), total).ok_or(LeafError::NoRoom)?;
         let operation = Operation::new(id, signature, state.seat, state.take_number(number), cut);
         match cut.path {
             Path::Stream => state.streams.post(operation),

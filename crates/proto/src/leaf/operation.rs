@@ -31,12 +31,12 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// How a vector of `total` elements is cut under a quota.
-    pub(super) fn new(limits: &Limits, layout: Layout, total: u64) -> Cut {
+    /// How a vector of `total` elements is cut under a quota; `None` if no piece has room for one.
+    pub(super) fn new(limits: &Limits, layout: Layout, total: u64) -> Option<Cut> {
         let streamed = layout.most(&(0..total)) > limits.stream_threshold;
         let path = if streamed { Path::Stream } else { Path::Datagram };
         let piece = if streamed { limits.segment_for(total, layout) } else { limits.fragment_for(layout) };
-        Cut { path, layout, total, piece: u64::from(piece) }
+        (piece > 0).then_some(Cut { path, layout, total, piece: u64::from(piece) })
     }
 
     /// The elements of the piece with this number in the operation.

@@ -155,7 +155,7 @@ fn fields_stand_where_the_specification_says() {
             continue;
         }
         if row[2] == "wire format" {
-            // There is one format, so no other code can be written.
+            // A code that no format has cannot be written.
             let mut unknown = zero;
             unknown[offset] = WireFormat::ALL.len() as u8;
             assert_eq!(Header::parse(&unknown), Err(ParseError::BadField("wire format")));

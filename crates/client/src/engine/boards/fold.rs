@@ -1,9 +1,9 @@
 //! Folding what members have given, in the order of the tree.
 
-use trib_reduce::{FoldError, fold_into};
+use trib_reduce::{FoldError, fold_as};
 use trib_transport::memory::copy;
+use trib_wire::Arithmetic;
 use trib_wire::ids::CHILDREN_MAX;
-use trib_wire::{DataType, ReduceOp};
 
 use super::shape::Shape;
 
@@ -11,13 +11,6 @@ use super::shape::Shape;
 #[derive(Debug, Default)]
 pub(super) struct Folder {
     spares: Vec<Vec<u8>>,
-}
-
-/// What is to be computed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sum {
-    pub(super) dtype: DataType,
-    pub(super) op: ReduceOp,
 }
 
 impl Folder {
@@ -29,15 +22,15 @@ impl Folder {
     pub(super) fn fold<'a>(
         &mut self,
         shape: &Shape,
-        sum: Sum,
+        arithmetic: Arithmetic,
         parts: &impl Fn(usize) -> &'a [u8],
         from: usize,
         into: &mut [u8],
     ) -> Result<(), FoldError> {
-        let element = sum.dtype.size();
+        let element = arithmetic.element_size();
         let mut at = from;
         for stretch in into.chunks_mut(STRETCH / element * element) {
-            self.stretch(shape, sum, parts, at, stretch)?;
+            self.stretch(shape, arithmetic, parts, at, stretch)?;
             at += stretch.len();
         }
         Ok(())
@@ -46,7 +39,7 @@ impl Folder {
     fn stretch<'a>(
         &mut self,
         shape: &Shape,
-        sum: Sum,
+        arithmetic: Arithmetic,
         parts: &impl Fn(usize) -> &'a [u8],
         at: usize,
         into: &mut [u8],
@@ -57,7 +50,7 @@ impl Folder {
             && let [Shape::Member(one), Shape::Member(other)] = children[..]
         {
             copy(part(one), into);
-            return fold_into(sum.dtype, sum.op, into, &[part(other)]);
+            return fold_as(arithmetic, into, &[part(other)]);
         }
         let children = match shape {
             Shape::Member(member) => {
@@ -72,7 +65,7 @@ impl Folder {
             if let Shape::Node(_) = child {
                 let mut scratch = self.spares.pop().unwrap_or_default();
                 scratch.resize(len, 0);
-                self.stretch(child, sum, parts, at, &mut scratch)?;
+                self.stretch(child, arithmetic, parts, at, &mut scratch)?;
                 inner.push(scratch);
             }
         }
@@ -84,9 +77,9 @@ impl Folder {
             };
         }
         if let Some(first) = children.first() {
-            self.stretch(first, sum, parts, at, into)?;
+            self.stretch(first, arithmetic, parts, at, into)?;
         }
-        let result = fold_into(sum.dtype, sum.op, into, &sources[..children.len().saturating_sub(1)]);
+        let result = fold_as(arithmetic, into, &sources[..children.len().saturating_sub(1)]);
         self.spares.append(&mut inner);
         result
     }
@@ -97,6 +90,8 @@ const STRETCH: usize = 8 * 1024;
 
 #[cfg(test)]
 mod tests {
+    use trib_wire::{DataType, ReduceOp};
+
     use super::*;
 
     fn bytes(values: &[f32]) -> Vec<u8> {
@@ -105,7 +100,7 @@ mod tests {
 
     #[test]
     fn each_node_rounds_by_itself() {
-        let sum = Sum { dtype: DataType::F32, op: ReduceOp::Sum };
+        let sum = Arithmetic::Elements(DataType::F32, ReduceOp::Sum);
         let values = [1e8f32, -1e8, 1.0, 0.5];
         let given: Vec<Vec<u8>> = values.iter().map(|value| bytes(&vec![*value; 5000])).collect();
         let member = Shape::Member;
@@ -126,7 +121,7 @@ mod tests {
 
     #[test]
     fn what_is_not_defined_is_an_error() {
-        let sum = Sum { dtype: DataType::F32, op: ReduceOp::BitXor };
+        let sum = Arithmetic::Elements(DataType::F32, ReduceOp::BitXor);
         let given = bytes(&[1.0]);
         let shape = Shape::Node(vec![Shape::Member(0), Shape::Member(1)]);
         assert!(Folder::default().fold(&shape, sum, &|_| &given, 0, &mut [0; 4]).is_err());

@@ -6,7 +6,7 @@ use trib_transport::memory::{Board, copy};
 use trib_wire::Collective;
 
 use super::cut::{Cut, Need};
-use super::fold::{Folder, Sum};
+use super::fold::Folder;
 use super::shape::Shape;
 use crate::memory::Memory;
 
@@ -25,11 +25,11 @@ pub(super) struct Piece<'a> {
 impl Piece<'_> {
     /// Folds what all members have given, from byte `from` on.
     pub(super) fn fold(&self, folder: &mut Folder, from: usize, into: &mut [u8]) {
-        let (dtype, op) = self.cut.signature.folded();
+        let arithmetic = self.cut.signature.arithmetic();
         let whole = self.cut.given_bytes(self.index);
         // SAFETY: all members have given, and this one has not taken the piece.
         let parts = |member: usize| unsafe { self.board.given(self.number, member, whole) };
-        let folded = folder.fold(self.shape, Sum { dtype, op }, &parts, from, into);
+        let folded = folder.fold(self.shape, arithmetic, &parts, from, into);
         folded.expect("an operation whose fold is not defined is refused when it is posted");
     }
 

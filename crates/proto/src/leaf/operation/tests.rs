@@ -77,7 +77,7 @@ impl Case {
     fn operation(&self) -> (Operation, u64) {
         let total = window::vector_elements(&self.signature, self.size).expect("a short vector");
         assert!(self.limits.are_valid());
-        let cut = Cut::new(&self.limits, self.layout, total);
+        let cut = Cut::new(&self.limits, self.layout, total).expect("elements are no longer than the least piece");
         let seat = Seat { size: self.size, me: self.me };
         (Operation::new(OpId(0), self.signature, seat, (1, 0), cut).starting_at(self.base), total)
     }
@@ -90,6 +90,14 @@ impl Case {
 
 fn contribution(operation: &Operation, seq: u64) -> Header {
     operation.describe(seq, Header::new(Kind::Contribution, JobId(1), Epoch(1), NodeId(0), ChildIndex(0))).0
+}
+
+#[test]
+fn a_piece_without_room_for_an_element_is_no_piece() {
+    let layout = Layout::new(36, 36, 36);
+    let cut = |payload, segment, threshold| Cut::new(&limits(payload, segment, threshold), layout, 5);
+    assert!(cut(32, 64, u64::MAX).is_none() && cut(64, 32, 0).is_none());
+    assert!(cut(40, 32, u64::MAX).is_some() && cut(32, 40, 0).is_some());
 }
 
 proptest! {
