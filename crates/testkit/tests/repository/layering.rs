@@ -76,6 +76,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "trib-wire",
             "trib-messages",
             "trib-reduce",
+            "trib-sums",
             "trib-topology",
             "trib-proto",
             "trib-transport",

@@ -12,7 +12,8 @@ use trib_reduce::bandwidth::{Options, Report, Residence, Row, measure};
 
 use crate::failure::Failure;
 
-/// Measure the reduction kernels against the bandwidth of the memory
+/// Measure the reduction kernels against the bandwidth of the memory, with those of fixed, exact
+/// and int8 sums of float32
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -40,7 +41,15 @@ impl Arguments {
         if !self.dtype.is_empty() {
             options.types = self.dtype;
         }
-        let report = table(&measure(&options));
+        // Steps of sums are not of a type of the table.
+        let with_sums = options.types.contains(&DataType::F32);
+        if with_sums {
+            options.budget = options.budget * 3 / 4;
+        }
+        let mut report = table(&measure(&options));
+        if with_sums {
+            report.push_str(&super::kernels_of_sums::table(self.budget / 4, &options.paths));
+        }
         match self.out {
             None => print!("{report}"),
             Some(path) => std::fs::write(&path, report)

@@ -17,6 +17,7 @@ mod admission;
 mod compare;
 mod jobs;
 mod kernels;
+mod kernels_of_sums;
 mod late;
 mod measure;
 mod pingpong;
