@@ -1,7 +1,7 @@
 """Tables and plots of what bench/torch/run has measured: figures.py KEPT PLOTS.
 
-Tables go to standard output, for docs/pytorch.md; torch-collectives.svg and torch-training.svg go
-to the folder PLOTS.
+Tables go to standard output, for docs/pytorch.md and docs/quantised-sums.md; torch-collectives.svg,
+torch-training.svg and torch-quantised.svg go to the folder PLOTS.
 """
 
 import json
@@ -25,11 +25,15 @@ TITLES = {"8x1": "8 hosts", "4x2": "4 hosts, 2 ranks each"}
 def main():
     kept, plots = map(pathlib.Path, sys.argv[1:])
     read = lambda part: {layout: found for layout in TITLES if (found := of_file(kept / layout / f"{part}.json", part))}  # noqa: E731
-    collectives, training = read("collectives"), read("training")
+    collectives, training, quantised = read("collectives"), read("training"), read("quantised")
     for layout, cells in collectives.items():
         table_of_collectives(layout, cells)
     for layout, models in training.items():
         table_of_training(layout, models)
+    for layout, models in quantised.items():
+        table_of_quantised(layout, models)
+    if quantised:
+        plot_quantised(quantised, plots / "torch-quantised.svg")
     if collectives:
         plot_collectives(collectives, plots / "torch-collectives.svg")
     if training:
@@ -79,6 +83,36 @@ def table_of_training(layout, models):
                 f"| {model['model']} | {backend} | {spread(rates)} | {spread(share)} | {of_hoped} "
                 f"| {statistics.median(of('sent_bytes_per_step')) / 1e6:.2f} | {statistics.median(of('accuracy')):.3f} |"
             )
+
+
+def table_of_quantised(layout, models):
+    print(f"\n{TITLES[layout]}\n\n| model | gradients | MB sent by a host for a step | of plain | samples/s | loss, last ten steps | accuracy |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    for model in models:
+        rounds = model["rounds"]
+        for way in rounds[0]:
+            of = lambda name, which=way: [each[which][name] for each in rounds]  # noqa: E731
+            sent, plain = statistics.median(of("sent_bytes_per_step")), statistics.median(of("sent_bytes_per_step", "plain"))
+            last = [statistics.mean(losses[-10:]) for losses in of("losses")]
+            print(
+                f"| {model['model']} | {way} | {sent / 1e6:.2f} | {sent / plain:.2f} | {spread(of('samples_per_second'))} "
+                f"| {statistics.median(last):.4f} | {statistics.median(of('accuracy')):.3f} |"
+            )
+
+
+def plot_quantised(found, path):
+    figure, axes = pyplot.subplots(len(found), 4, figsize=(18, 4 * len(found)), squeeze=False)
+    for row, (layout, models) in zip(axes, found.items()):
+        for place, model in enumerate(models):
+            for way, each in model["rounds"][0].items():
+                steps = range(1, len(each["losses"]) + 1)
+                sent = [step * each["sent_bytes_per_step"] / 1e6 for step in steps]
+                row[2 * place].plot(steps, each["losses"], label=way)
+                row[2 * place + 1].plot(sent, each["losses"], label=way)
+            for axis, words in ((row[2 * place], "steps"), (row[2 * place + 1], "MB sent by a host")):
+                axis.set(yscale="log", xlabel=words, ylabel="loss", title=f"{model['model']}, {TITLES[layout]}")
+    axes[0][0].legend()
+    save(figure, path)
 
 
 def plot_collectives(found, path):

@@ -1,6 +1,6 @@
 """A rank of the comparison: worker.py WHAT FOLDER, started by an MPI's launcher on every host.
 
-WHAT is `collectives` or `training`. One process has Gloo, mpi4py and Tributary side by side, so that
+WHAT is `collectives`, `training` or `quantised`. One process has Gloo, mpi4py and Tributary side by side, so that
 each figure of one stands beside the others' of the same minute. Rank 0 leaves what was measured in
 FOLDER/WHAT.json.
 """
@@ -15,6 +15,7 @@ import torch.distributed as dist
 
 import backends
 import collectives
+import quantised
 import training
 
 
@@ -23,7 +24,8 @@ def main():
     torch.set_num_threads(1)
     rank, size = int(os.environ["OMPI_COMM_WORLD_RANK"]), int(os.environ["OMPI_COMM_WORLD_SIZE"])
     dist.init_process_group("gloo", init_method=f"file://{folder / 'store'}", rank=rank, world_size=size)
-    measured = {"collectives": collectives.measured, "training": training.measured}[what](backends.all_of_them())
+    parts = {"collectives": collectives.measured, "training": training.measured, "quantised": quantised.measured}
+    measured = parts[what](backends.all_of_them())
     if rank == 0:
         (folder / f"{what}.json").write_text(json.dumps({"ranks": size, "torch": torch.__version__, what: measured}))
     dist.barrier()

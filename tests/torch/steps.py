@@ -105,6 +105,28 @@ def exact_sums(place):
     return f"weights {exact.pop()[:12]} on 1, 2, 4 and 8 hosts; plain sums give {len(plain)} others"
 
 
+def quantised(place):
+    """A net learns with quantised sums what it learns with plain ones, in a third of the bytes; a run
+    can be repeated bit by bit; and error feedback loses nothing."""
+    # All by stream, of which the bytes are counted.
+    told = place.program(4, "quantised_worker.py", env={"TRIB_QUOTA": "stream_threshold=0"}).run(200)
+    for each in told.values():
+        need(each["nearest"], "what was rounded by the hook did not travel as it was")
+        found = each["fed_back"]
+        means = [found.pop(name) for name in ("torch.float32", "torch.bfloat16")]
+        need(all(abs(mean - 1e-3) < 1e-4 for mean in means), f"small gradients of 0.001 become {means} on average")
+        need(found == {"no numbers": [32, 0], "plain": True, "set": True}, found)
+    ways = told[0]["ways"]
+    need(ways["feedback"]["hash"] == ways["feedback again"]["hash"], "another run gives other weights")
+    need(ways["plain"]["hash"] != ways["feedback"]["hash"] != ways["no feedback"]["hash"], "the hook makes no difference")
+    last = {name: sum(way["losses"][-10:]) / 10 for name, way in ways.items()}
+    need(ways["plain"]["losses"][0] > 2 and last["plain"] < 0.3, f"this net learns nothing: {ways['plain']['losses']}")
+    need(all(loss < last["plain"] + 0.1 for loss in last.values()), f"quantised sums learn less: {last}")
+    share = ways["feedback"]["sent"] / ways["plain"]["sent"]
+    need(0.28 < share < 0.31, f"{share:.3f} of the bytes of plain sums")
+    return f"losses {', '.join(f'{name} {loss:.3f}' for name, loss in last.items())}; {share:.3f} of the bytes"
+
+
 def stand_in(place):
     """The environment with a stand-in for CUDA's driver whose memory the host may touch."""
     driver = place.folder / "libcuda.so.1"
@@ -253,6 +275,7 @@ STEPS = [
     Step("huge", functools.partial(all_same, "huge", 2), "tensors beyond 2 GiB, on 2 ranks", asked=True),
     *steps_of_training(),
     Step("sums", exact_sums, "exact sums give the same weights whatever hosts 8 ranks are on, and whatever part each has"),
+    Step("quantised", quantised, "a net learns with int8 sums, with and without error feedback, on 4 hosts"),
     Step("faults/node", node_killed, "a node is killed while DDP trains: the same weights", fabric=with_backups),
     Step("faults/rank", rank_killed, "a rank is killed: the others raise and name it"),
     Step("faults/late", late_rank, "a rank is late: a limit passes, and the operation goes on"),

@@ -13,6 +13,7 @@ group of the same ranks; `counters` says how often.
 
 import torch.distributed as dist
 
+from tributary.torch import hooks
 from tributary.torch.jobs import current
 from tributary.torch.naming import NAME
 from tributary.torch.process_group import ProcessGroupTributary, create
@@ -29,7 +30,17 @@ def counters(group: dist.ProcessGroup | None = None) -> dict[str, int]:
     return dict(group.counts)
 
 
-__all__ = ["NAME", "ProcessGroupTributary", "counters", "current", "dump"]
+def set_sums(sums: str, group: dist.ProcessGroup | None = None) -> None:
+    """Says how a process group, without one the default group, takes sums of floating-point numbers
+    from its next operation on: `"plain"`, `"fixed"`, `"exact"` (docs/exact-sums.md) or `"int8"`
+    (docs/quantised-sums.md). All its ranks say the same between the same operations."""
+    group = group or dist.group.WORLD
+    if not isinstance(group, ProcessGroupTributary):
+        raise ValueError(f"the process group is no {NAME} group")
+    group.set_sums(sums)
+
+
+__all__ = ["NAME", "ProcessGroupTributary", "counters", "current", "dump", "hooks", "set_sums"]
 
 if NAME not in dist.Backend.backend_list:
     dist.Backend.register_backend(NAME, create, extended_api=True, devices=["cpu", "cuda"])

@@ -74,7 +74,7 @@ def _self(device: torch.device) -> Rank:
     if os.environ.get(SWITCH_ENV) in ("off", "0"):
         return Rank(host, ("", ""), f"{SWITCH_ENV} is off")
     if os.environ.get(SUMS_ENV) not in (None, "", "plain"):
-        return Rank(host, ("", ""), f"NCCL sums in an order of its own, and {SUMS_ENV} asks for sums that depend on none")
+        return Rank(host, ("", ""), f"NCCL sums in its own order and way, and {SUMS_ENV} asks for another")
     if os.environ.get("CUDA_LAUNCH_BLOCKING") == "1":
         # A thread that begins an operation and one that ends another then wait for other ranks, each
         # with the device's context in its hands.

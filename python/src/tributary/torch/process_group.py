@@ -8,6 +8,7 @@ it is here under both names.
 """
 
 import collections
+import os
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -93,6 +94,8 @@ class ProcessGroupTributary(NamedGroup):
         self._group = group
         self._name = name
         self._owns_context = owns_context
+        # How sums of floating-point numbers are taken.
+        self._sums = os.environ.get(hosts.SUMS_ENV) or "plain"
         # NCCL on each host, from the first long vector of a device on, if there is use for it.
         self._levels: Levels | None = None
         self._is_agreed = False
@@ -122,6 +125,26 @@ class ProcessGroupTributary(NamedGroup):
         finish = self._finisher(buffer, tensor, how.averages)
         begin = self._on_levels(buffer, lambda levels: levels.allreduce(buffer, how), how)
         return self._do(_ALLREDUCE, Call(tensor, finish, [tensor], options, buffer), buffer, arguments, begin)
+
+    def set_sums(self, sums: str) -> None:
+        """Says how sums of floating-point numbers are taken from the next operation on, as
+        `Group.set_sums` does. All members say the same between the same operations. NCCL, which adds
+        in its own order and its own way, takes no part in others than plain ones."""
+        self._group.set_sums(sums)
+        self._sums = sums
+
+    def allreduce_as(self, sums: str, tensor: torch.Tensor) -> Any:
+        """Begins the sum of a tensor in place with sums taken so, and those of later operations as
+        before. Returns a work, always."""
+        before, options = self._sums, c10d.AllreduceOptions()
+        self.set_sums(sums)
+        try:
+            # While there is such a list, operations are only begun.
+            outer, self._coalesced = self._coalesced, []
+            return self.allreduce([tensor], options)
+        finally:
+            self._coalesced = outer
+            self.set_sums(before)
 
     def allreduce_coalesced(self, tensors: Sequence[torch.Tensor], opts: Any = None) -> Any:
         """Reduces each of the tensors in place on every member."""
@@ -395,6 +418,8 @@ class ProcessGroupTributary(NamedGroup):
         """What begins an operation with NCCL on each host, if it is used for this vector: of all
         members or of none."""
         if vector.nbytes < LEAST or not is_staged_by_library(vector):
+            return None
+        if how is not None and self._sums != "plain":
             return None
         if how is not None and (vector.dtype not in TYPES_OF_NCCL or how.code not in OPERATORS_OF_NCCL):
             return None

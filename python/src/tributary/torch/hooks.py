@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Communication hooks of DDP that send gradients in fewer bytes.
+
+    from tributary.torch import hooks
+
+    model = DistributedDataParallel(net)
+    model.register_comm_hook(hooks.Int8(), hooks.int8)
+
+The gradients of a bucket travel as integers of 8 bits with a scale for each 32 of them, a quarter of
+the bytes of float32, and nodes round their sums (docs/quantised-sums.md). With error feedback, what
+this rank's own rounding has taken from a gradient is added to that of the next step, so that nothing
+of a rank's gradients is lost for good.
+"""
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from tributary.torch.process_group import ProcessGroupTributary
+
+#: How many elements share a scale.
+BLOCK = 32
+#: The largest code: so many scales reach the largest element of a block.
+LARGEST = 127
+#: Exponents of scales that the library has.
+LEAST_EXPONENT, MOST_EXPONENT = -126, 121
+#: The types that are quantised.
+TYPES = (torch.float32, torch.float16, torch.bfloat16)
+
+
+class Int8:
+    """What `int8` keeps from step to step: the process group, and with error feedback what was
+    rounded away of each bucket, as much memory as the gradients take."""
+
+    def __init__(self, process_group: dist.ProcessGroup | None = None, error_feedback: bool = True) -> None:
+        group = process_group or dist.group.WORLD
+        if not isinstance(group, ProcessGroupTributary):
+            raise ValueError("the hook int8 is for process groups with the backend tributary")
+        self.process_group = group
+        self.error_feedback = error_feedback
+        # By bucket: of which parameters its gradients are, and the residual. DDP cuts other buckets
+        # after the first step.
+        self._residuals: dict[int, tuple[tuple[int, ...], torch.Tensor]] = {}
+
+    def fed_back(self, number: int, parameters: list[torch.Tensor], gradients: torch.Tensor) -> None:
+        """Adds to the gradients of a bucket what was rounded away of them before, rounds them as they
+        will travel, and keeps what that takes away."""
+        whose = tuple(id(parameter) for parameter in parameters)
+        known, residual = self._residuals.get(number, ((), gradients))
+        if known == whose and residual.dtype == gradients.dtype and residual.shape == gradients.shape:
+            gradients.add_(residual)
+        rounded = nearest(gradients)
+        residual = gradients - rounded
+        # What is no number must not come back for ever.
+        self._residuals[number] = (whose, residual.nan_to_num_(0.0, 0.0, 0.0))
+        gradients.copy_(rounded)
+
+
+def nearest(vector: torch.Tensor) -> torch.Tensor:
+    """The vector with each element rounded to the nearest of those that its block can hold. What it
+    returns travels as it is."""
+    padded = torch.nn.functional.pad(vector.float(), (0, -vector.numel() % BLOCK)).view(-1, BLOCK)
+    largest = padded.abs().amax(dim=1, keepdim=True)
+    fraction, exponent = torch.frexp(largest)
+    # The largest is fraction x 2^exponent, and 2^-7 of that is a scale of which 128 fractions reach
+    # it.
+    exponent = exponent - 7 + (fraction > LARGEST / 128).int()
+    scale = torch.ldexp(torch.ones_like(largest), exponent.clamp(LEAST_EXPONENT, MOST_EXPONENT))
+    rounded = torch.where(largest.isfinite(), (padded / scale).round() * scale, torch.nan)
+    return rounded.view(-1)[: vector.numel()].to(vector.dtype)
+
+
+def int8(state: Int8, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """The hook: the average of a bucket's gradients over the process group, by an int8 sum. Buckets
+    of other types than float32, float16 and bfloat16 are summed as they are."""
+    gradients = bucket.buffer()
+    gradients.div_(state.process_group.size())
+    if state.error_feedback and gradients.dtype in TYPES:
+        state.fed_back(bucket.index(), bucket.parameters(), gradients)
+    work: Any = state.process_group.allreduce_as("int8", gradients)
+    return work.get_future().then(lambda done: done.value()[0])
+
+
+__all__ = ["Int8", "int8", "nearest"]
