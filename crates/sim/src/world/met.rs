@@ -1,6 +1,7 @@
 //! What a run has met, so that one can count in how many runs it is.
 
 use trib_proto::liveness::NODE_PATIENCE;
+use trib_wire::WireFormat;
 
 use super::World;
 use super::actor::Pause;
@@ -34,6 +35,10 @@ impl World {
             ("a window over 16", limits.window > 16),
             ("a payload over 64 bytes", limits.payload > 64),
             ("a full quota", options.full_quota),
+            (
+                "a sum in blocks",
+                self.work.operations.iter().any(|operation| operation.signature.format == WireFormat::Int8Blocks),
+            ),
         ];
         met.into_iter().filter(|(_, is_met)| *is_met).map(|(name, _)| name).collect()
     }
