@@ -356,14 +356,21 @@ fn random_signature(rng: &mut Rng, options: &Options, size: u64) -> Signature {
         rng.scaled(1, limits.stream_threshold.min(u64::from(limits.payload) * 16))
     };
     let op = if computes { rng.pick(&operators(dtype)) } else { ReduceOp::BitOr };
+    // Few of all types are floating-point numbers, and few operators sums.
+    let (dtype, op) = if computes && bytes % 8 == 3 { (DataType::F32, ReduceOp::Sum) } else { (dtype, op) };
     // Sums of floating-point numbers may travel as integers of other sizes, or in blocks if a piece
     // has room for one.
     let format = match op {
-        ReduceOp::Sum if dtype.value().is_float() => WireFormat::ALL[bytes as usize % WireFormat::ALL.len()],
+        ReduceOp::Sum if dtype.value().is_float() => {
+            let which = bytes as usize / 8 % (2 * WireFormat::ALL.len());
+            WireFormat::ALL.get(which).copied().unwrap_or(WireFormat::Int8Blocks)
+        }
         _ => WireFormat::Plain,
     };
-    let has_room = limits.payload.min(limits.segment) as usize >= format.arithmetic(dtype, op).element_size();
-    let format = if has_room { format } else { WireFormat::Plain };
+    let block = WireFormat::Int8Blocks.arithmetic(dtype, op).element_size() as u64;
+    let is_streamed = bytes.div_ceil(blocks * block) * blocks * block > limits.stream_threshold;
+    let piece = if is_streamed { limits.segment } else { limits.payload };
+    let format = if u64::from(piece) >= block || format != WireFormat::Int8Blocks { format } else { WireFormat::Plain };
     let element = format.arithmetic(dtype, op).element_size() as u64;
     Signature {
         collective,
