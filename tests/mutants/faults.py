@@ -1,5 +1,5 @@
-"""Faults of the protocol core and of the boards of hosts, each a mistake that a simpler design would
-make.
+"""Faults of the protocol core, of the boards of hosts and of sums that do not travel as they are, each
+a mistake that a simpler design would make.
 
 A fault is a list of exact replacements. Each text to replace must be in its file exactly once. When
 the core has changed and it no longer is, the run stops and says so, instead of testing nothing.
@@ -69,6 +69,15 @@ BOARDS_COMPARING = "../../client/src/engine/boards/running/comparing.rs"
 BOARDS_FOUNDING = "../../client/src/engine/boards/founding.rs"
 BOARDS_PIECE = "../../client/src/engine/boards/piece.rs"
 BOARD = "../../transport/src/memory/board/mod.rs"
+FORMAT = "../../wire/src/format.rs"
+SURVEY = "../../sums/src/survey.rs"
+SHAPE = "../../sums/src/shape.rs"
+TAIL = "../../sums/src/tail.rs"
+FLOAT = "../../sums/src/float.rs"
+SETTLE = "../../sums/src/settle.rs"
+BLOCK = "../../reduce/src/blocks/block.rs"
+BLOCKS = "../../reduce/src/blocks/mod.rs"
+NOISE = "../../reduce/src/blocks/noise.rs"
 
 FAULTS = [
     Fault(
@@ -1159,5 +1168,121 @@ FAULTS = [
         [Edit(BOARDS_FOUNDING, "            Step::Meeting(meeting) => meeting.until,\n", "            Step::Meeting(_) => Nanos::NEVER,\n")],
         tests="boards::tests",
         package="trib-client",
+    ),
+    Fault(
+        "pieces are as long as what the program has",
+        [Edit(FORMAT, "let size = self.arithmetic(dtype, ReduceOp::Sum).element_size() as u64;", "let size = dtype.size() as u64;")],
+    ),
+    Fault(
+        "a block of int8 is cut in the middle",
+        [Edit(FORMAT, "            Arithmetic::Int8Blocks => INT8_BLOCK_BYTES,\n", "            Arithmetic::Int8Blocks => 4,\n")],
+    ),
+    Fault(
+        "a survey says nothing of minus zeros",
+        [Edit(SURVEY, "let tail = if has_other { 2 } else { i16::from(has_minus) };", "let tail = if has_other { 2 } else { 0 };")],
+        tests="sum",
+        package="trib-sums",
+    ),
+    Fault(
+        "a survey says nothing of what is no number",
+        [Edit(SURVEY, "let tail = if has_other { 2 } else { i16::from(has_minus) };", "let tail = i16::from(has_minus);")],
+        tests="sum",
+        package="trib-sums",
+    ),
+    Fault(
+        "a survey leaves the finest bits out",
+        [Edit(SURVEY, "let exponent = own.unit + own.magnitude.trailing_zeros() as i32;", "let exponent = own.unit + own.magnitude.trailing_zeros() as i32 + 1;")],
+        tests="sum",
+        package="trib-sums",
+    ),
+    Fault(
+        "a survey heeds the first element alone",
+        [Edit(SURVEY, "largest = largest.max(if is_other { 0 } else { magnitude });", "largest = if largest > 0 || is_other { largest } else { magnitude };")],
+        tests="sum",
+        package="trib-sums",
+    ),
+    Fault(
+        "a limb has no room for the members",
+        [Edit(SHAPE, "(8 * self.bytes() as u32 - 1).saturating_sub(counter)", "(8 * self.bytes() as u32 - 1).saturating_sub(counter / 2)")],
+        tests="sum",
+        package="trib-sums",
+    ),
+    Fault(
+        "counters have no room for all members",
+        [Edit(SHAPE, "let counter = u32::BITS - members.leading_zeros();", "let counter = (u32::BITS - members.leading_zeros()).max(2) - 1;")],
+        tests="sum",
+        package="trib-sums",
+    ),
+    Fault(
+        "the unit of a fixed sum is too coarse",
+        [Edit(SHAPE, "let unit = top.max(F::FINEST + 1) - bits as i32;", "let unit = top.max(F::FINEST + 1) - bits as i32 + 12;")],
+        tests="sum",
+        package="trib-sums",
+    ),
+    Fault(
+        "a sum of negative numbers is minus zero",
+        [Edit(TAIL, "0 => bits != F::SIGN,", "0 => bits & F::SIGN == 0,")],
+        tests="sum",
+        package="trib-sums",
+    ),
+    Fault(
+        "infinities of both signs are infinite",
+        [Edit(TAIL, "if no_number || (infinite && minus_infinite) {", "if no_number {")],
+        tests="sum",
+        package="trib-sums",
+    ),
+    Fault(
+        "ties are rounded up",
+        [Edit(FLOAT, "rest > half || (rest == half && whole & 1 == 1)", "rest >= half")],
+        tests="sum",
+        package="trib-sums",
+    ),
+    Fault(
+        "what is lost below the last bits is forgotten",
+        [Edit(FLOAT, "(magnitude >> lost) as u64 | u64::from(sticky)", "(magnitude >> lost) as u64")],
+        tests="sum",
+        package="trib-sums",
+    ),
+    Fault(
+        "a sum is rounded before all limbs are there",
+        [Edit(SETTLE, "for number in 0..shape.limbs {", "for number in 0..shape.limbs - 1 {")],
+        tests="sum",
+        package="trib-sums",
+    ),
+    Fault(
+        "all blocks are rounded alike",
+        [Edit(BLOCK, "let offsets = noise::offsets(seed);", "let offsets = noise::offsets(0);")],
+        tests="average",
+        package="trib-reduce",
+    ),
+    Fault(
+        "codes are cut off instead of rounded",
+        [Edit(BLOCK, "(value * inverse + offset + ALIGN)", "(value * inverse + ALIGN)")],
+        tests="average",
+        package="trib-reduce",
+    ),
+    Fault(
+        "the scale of a block is too small",
+        [Edit(BLOCK, "const LARGEST_BIAS: u32 = 7;", "const LARGEST_BIAS: u32 = 8;")],
+        tests="fold",
+        package="trib-reduce",
+    ),
+    Fault(
+        "a block with what is no number has numbers",
+        [Edit(BLOCK, "    if scale > SCALE_MAX {\n        *block", "    if scale > SCALE_MAX + 1000 {\n        *block")],
+        tests="no_number",
+        package="trib-reduce",
+    ),
+    Fault(
+        "a sum of blocks has the first one's seed",
+        [Edit(BLOCKS, "                seeds.add(block::head(own));\n", "")],
+        tests="fold",
+        package="trib-reduce",
+    ),
+    Fault(
+        "the order of blocks changes no seed",
+        [Edit(NOISE, "self.0 = self.0.wrapping_mul(STEP).rotate_left(13) ^ head;", "self.0 ^= head;")],
+        tests="seeds",
+        package="trib-reduce",
     ),
 ]

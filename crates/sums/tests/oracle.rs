@@ -277,6 +277,32 @@ fn what_plain_sums_lose_is_kept() {
 }
 
 #[test]
+fn two_hundred_orders_of_512_values_have_one_result() {
+    for (number, of) in (0u64..).zip(TYPES) {
+        // Values around one exponent, and of both signs: plain sums of them have many results.
+        let mut state = number;
+        let middle = 1u64 << (of.exponent - 1);
+        let values: Vec<u64> = (0..512)
+            .map(|_| {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                let (exponent, fraction) = (middle - 8 + (state >> 40) % 8, state >> 10 & ((1 << of.fraction) - 1));
+                let sign = if state >> 63 == 1 { of.sign() } else { 0 };
+                sign | exponent << of.fraction | fraction
+            })
+            .collect();
+        let vectors: Vec<Vec<u8>> = values.iter().map(|value| of.bytes(&[*value])).collect();
+        for kind in [Kind::Fixed, Kind::Exact] {
+            let result = |order: u64| of.numbers(&total(kind, of, &vectors, 512, &shuffled(512, order)).1);
+            let first = result(0);
+            assert!((1..200).all(|order| result(order) == first), "{kind:?} of {}", of.dtype);
+            if kind == Kind::Exact {
+                assert_eq!(first, [of.sum(&values)], "{}", of.dtype);
+            }
+        }
+    }
+}
+
+#[test]
 fn ordinary_gradients_take_few_bytes() {
     // Normally distributed, as gradients are, by the sum of twelve uniform numbers.
     let mut state = 7u64;
