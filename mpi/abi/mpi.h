@@ -137,6 +137,7 @@ int PMPI_Comm_dup_with_info(MPI_Comm, MPI_Info, MPI_Comm *);
 int PMPI_Comm_free(MPI_Comm *);
 int PMPI_Comm_free_keyval(int *);
 int PMPI_Comm_get_attr(MPI_Comm, int, void *, int *);
+int PMPI_Comm_get_info(MPI_Comm, MPI_Info *);
 int PMPI_Comm_get_name(MPI_Comm, char *, int *);
 int PMPI_Comm_group(MPI_Comm, MPI_Group *);
 int PMPI_Comm_rank(MPI_Comm, int *);
@@ -159,6 +160,8 @@ int PMPI_Iallreduce(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm, M
 int PMPI_Ibarrier(MPI_Comm, MPI_Request *);
 int PMPI_Ibcast(void *, int, MPI_Datatype, int, MPI_Comm, MPI_Request *);
 int PMPI_Igather(const void *, int, MPI_Datatype, void *, int, MPI_Datatype, int, MPI_Comm, MPI_Request *);
+int PMPI_Info_free(MPI_Info *);
+int PMPI_Info_get(MPI_Info, const char *, int, char *, int *);
 int PMPI_Init(int *, char ***);
 int PMPI_Init_thread(int *, char ***, int, int *);
 int PMPI_Intercomm_merge(MPI_Comm, int, MPI_Comm *);

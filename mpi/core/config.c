@@ -5,6 +5,7 @@
 #include "notice.h"
 #include "runtime.h"
 #include "sharp.h"
+#include "sums.h"
 #include "types.h"
 #include "tributary.h"
 
@@ -126,29 +127,6 @@ static uint32_t read_mode(void)
     return MODE_ON;
 }
 
-bool config_orders_sums(const struct config *config)
-{
-    return config->sums != TRIB_SUMS_PLAIN;
-}
-
-static uint32_t read_sums(void)
-{
-    const char *text = runtime_setting("TRIB_SUMS");
-
-    if (text == NULL || text[0] == '\0' || strcmp(text, "plain") == 0)
-        return TRIB_SUMS_PLAIN;
-    if (strcmp(text, "fixed") == 0)
-        return TRIB_SUMS_FIXED;
-    if (strcmp(text, "exact") == 0)
-        return TRIB_SUMS_EXACT;
-    if (strcmp(text, "int8") == 0) {
-        notice("TRIB_SUMS=int8 is for gradients, and an MPI program sums what it compares, too: its sums are plain");
-        return TRIB_SUMS_PLAIN;
-    }
-    notice("TRIB_SUMS='%s' is none of plain, fixed and exact; 'exact' is used, so that no result depends on an order", text);
-    return TRIB_SUMS_EXACT;
-}
-
 bool config_is_on(void)
 {
     uint32_t mode = read_mode();
@@ -207,14 +185,6 @@ static void ask_library(uint32_t supported[CONFIG_DTYPES])
     }
 }
 
-/* The product of floating-point numbers depends on the order of its factors. */
-static void keep_products_out(uint32_t supported[CONFIG_DTYPES])
-{
-    for (int value = TRIB_UINT32; value <= TRIB_INT8; value++)
-        if (types_is_float((enum trib_dtype)value))
-            supported[value] &= ~(UINT32_C(1) << TRIB_PROD);
-}
-
 void config_read(struct config *config)
 {
     const char *manager = runtime_setting("TRIB_MANAGER");
@@ -237,9 +207,7 @@ void config_read(struct config *config)
         config->manager[0] = '\0';
     }
     ask_library(config->supported);
-    config->sums = read_sums();
-    if (config_orders_sums(config))
-        keep_products_out(config->supported);
+    config->sums = sums_of_program();
     hcoll_read(config);
     sharp_read(config);
 }

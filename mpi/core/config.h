@@ -63,9 +63,6 @@ bool config_is_disabled(const struct config *config, enum collective collective)
 /* Whether the tree is to be used wherever it can be. */
 bool config_is_forced(const struct config *config);
 
-/* Whether the tree is asked for sums whose bits depend on no order, which the MPI's do. */
-bool config_orders_sums(const struct config *config);
-
 /* Whether this process's own environment asks for the tree. This is for programs whose ranks cannot
  * agree. */
 bool config_is_on(void);

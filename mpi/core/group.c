@@ -6,6 +6,7 @@
 #include "notice.h"
 #include "report.h"
 #include "runtime.h"
+#include "sums.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -48,7 +49,7 @@ enum reason group_prospect(MPI_Comm comm)
 
     if (reason != REASON_TREE)
         return reason;
-    bool is_wanted = config_is_forced(&job.config) || config_orders_sums(&job.config);
+    bool is_wanted = config_is_forced(&job.config) || sums_have_no_order(sums_of(comm, job.config.sums));
     if (!is_wanted && members_share_host(comm, job.world) && !share_memory(comm))
         return REASON_ONE_HOST;
     return REASON_TREE;
@@ -64,12 +65,13 @@ struct group *group_begin(MPI_Comm comm, uint64_t tag, const char *name, int *st
         group->rank = (uint32_t)runtime_rank(comm);
         group->size = (uint32_t)runtime_size(comm);
         group->hosts = members_hosts(comm, job.world);
+        group->sums = sums_of(comm, job.config.sums);
         group->prediction.struct_size = sizeof group->prediction;
         *status = trib_predict(job.context, ranks, group->size, &group->prediction);
         if (*status == TRIB_OK)
             *status = trib_group_create_named_nb(job.context, ranks, group->size, tag, name, &group->tree, &group->creation);
         if (*status == TRIB_OK)
-            (void)trib_group_set_sums(group->tree, (enum trib_sums)job.config.sums);
+            (void)trib_group_set_sums(group->tree, (enum trib_sums)group->sums);
     }
     free(ranks);
     if (*status == TRIB_OK)
@@ -107,6 +109,7 @@ const struct group *group_dry(MPI_Comm comm)
     if (group == NULL)
         return group_without_tree(REASON_NO_GROUP);
     group->standing = REASON_DRY_RUN;
+    group->sums = sums_of(comm, job.config.sums);
     group->rank = (uint32_t)runtime_rank(comm);
     group->size = (uint32_t)runtime_size(comm);
     return group;

@@ -19,6 +19,7 @@ struct group {
     trib_request *creation;     /* NULL once its end is known */
     trib_prediction prediction; /* for which operations the tree pays; equal on all members */
     uint32_t rank, size, hosts;
+    uint32_t sums; /* enum trib_sums: how its sums of floating-point numbers are taken */
 };
 
 /* What all communicators that have no group for this reason share: no job, no group, few, one host,

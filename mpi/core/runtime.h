@@ -40,6 +40,10 @@ void runtime_reduce(const void *in, void *inout, size_t count, MPI_Datatype data
 void runtime_pack(const void *from, size_t count, MPI_Datatype datatype, void *bytes);
 void runtime_unpack(const void *bytes, size_t count, MPI_Datatype datatype, void *to);
 
+/* What a communicator's info has for this key: at most `most` characters and a NUL are written to
+ * value. Returns whether it has the key. The call is local. */
+bool runtime_info(MPI_Comm comm, const char *key, char *value, int most);
+
 /* The value of a setting that has this name in the environment, as this process has it; NULL: it is
  * not set. */
 const char *runtime_setting(const char *name);

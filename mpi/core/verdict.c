@@ -3,6 +3,7 @@
 
 #include "job.h"
 #include "runtime.h"
+#include "sums.h"
 #include "worth.h"
 
 #include <stdbool.h>
@@ -34,6 +35,12 @@ static enum reason judge_exchange(const struct group *group, const struct call *
 }
 
 /* The verdict on type and operator, and how long the vector is, or a block of it. */
+/* The product of floating-point numbers does, and there is no other way to take it. */
+static bool depends_on_order(const struct group *group, const struct wire_type *type)
+{
+    return sums_have_no_order(group->sums) && type->op == TRIB_PROD && types_is_float(type->dtype);
+}
+
 static enum reason judge_elements(const struct group *group, const struct call *call, struct operation *operation)
 {
     size_t bytes, distance;
@@ -44,6 +51,8 @@ static enum reason judge_elements(const struct group *group, const struct call *
         return REASON_ARGUMENT;
     if (is_reduction(call->kind) && call->count > 0) {
         enum reason reason = types_map(&job.config, call->datatype, call->op, &operation->type);
+        if (reason == REASON_TREE && depends_on_order(group, &operation->type))
+            reason = REASON_COMBINATION;
         if (reason == REASON_TREE) {
             operation->count = (size_t)call->count * operation->type.each;
             operation->bytes = (uint64_t)operation->count * operation->type.width;
@@ -114,11 +123,11 @@ static bool is_wrong(const struct group *group, const struct call *call, uint64_
 }
 
 /* Whether only the tree gives the result that was asked for: a sum that depends on no order. */
-static bool is_for_the_tree_alone(const struct operation *operation)
+static bool is_for_the_tree_alone(const struct group *group, const struct operation *operation)
 {
     const struct wire_type *type = &operation->type;
 
-    return config_orders_sums(&job.config) && is_reduction(operation->kind) && type->width > 0 && type->op == TRIB_SUM &&
+    return sums_have_no_order(group->sums) && is_reduction(operation->kind) && type->width > 0 && type->op == TRIB_SUM &&
            types_is_float(type->dtype);
 }
 
@@ -135,7 +144,7 @@ static enum reason judge(const struct group *group, const struct call *call, str
         enum reason reason = judge_elements(group, call, operation);
         if (reason != REASON_TREE)
             return reason;
-        if (is_for_the_tree_alone(operation))
+        if (is_for_the_tree_alone(group, operation))
             return is_wrong(group, call, operation->bytes) ? REASON_ARGUMENT : group->standing;
         uint64_t bytes = whole(group, operation);
         if (bytes < job.config.min_bytes)

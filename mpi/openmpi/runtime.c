@@ -9,6 +9,7 @@
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/datatype/opal_convertor.h"
 #include "opal/runtime/opal_progress.h"
+#include "opal/util/info.h"
 
 #include <stdlib.h>
 
@@ -46,6 +47,27 @@ int runtime_rank(MPI_Comm comm)
 int runtime_size(MPI_Comm comm)
 {
     return ompi_comm_size(comm);
+}
+
+/* Open MPI puts the info into a communicator before it asks its components. */
+bool runtime_info(MPI_Comm comm, const char *key, char *value, int most)
+{
+    int found = 0;
+
+    if (comm->super.s_info == NULL)
+        return false;
+#if OMPI_MAJOR_VERSION >= 5
+    opal_cstring_t *text = NULL;
+
+    if (opal_info_get(comm->super.s_info, key, &text, &found) != OPAL_SUCCESS || !found)
+        return false;
+    snprintf(value, (size_t)most + 1, "%s", text->string);
+    OBJ_RELEASE(text);
+#else
+    if (opal_info_get(comm->super.s_info, key, most, value, &found) != OPAL_SUCCESS)
+        return false;
+#endif
+    return found != 0;
 }
 
 /* Open MPI's own translation searches all of world for each member. A process is named by its

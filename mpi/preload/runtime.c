@@ -27,6 +27,19 @@ int runtime_size(MPI_Comm comm)
     return size;
 }
 
+bool runtime_info(MPI_Comm comm, const char *key, char *value, int most)
+{
+    MPI_Info info;
+    int found = 0;
+
+    if (PMPI_Comm_get_info(comm, &info) != MPI_SUCCESS)
+        return false;
+    if (PMPI_Info_get(info, key, most, value, &found) != MPI_SUCCESS)
+        found = 0;
+    PMPI_Info_free(&info);
+    return found != 0;
+}
+
 void runtime_ranks_in(MPI_Comm world, MPI_Comm comm, int first, int count, int ranks[])
 {
     MPI_Group group, world_group;

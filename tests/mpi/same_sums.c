@@ -4,13 +4,16 @@
  * file given.K, where K is its entry in a list. Fails unless all calls give the same bits; rank 0
  * writes these to the file `sums`.
  *
- * usage: same_sums FOLDER COUNT K,K,... [nonblocking, too]
+ * usage: same_sums FOLDER COUNT K,K,... [WORDS]
+ *   nonblocking   by calls that return at once, too
+ *   info          on a communicator whose info asks for exact sums
  */
 #include "check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+static MPI_Comm comm = MPI_COMM_WORLD;
 static int rank, ranks, count;
 static double *given, *sums, *others;
 
@@ -54,11 +57,29 @@ static void scatter(void)
 
     for (int at = 0; at < ranks; at++)
         counts[at] = at == 0 ? count - each * (ranks - 1) : each;
-    MPI_Reduce_scatter(given, others, counts, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Reduce_scatter(given, others, counts, MPI_DOUBLE, MPI_SUM, comm);
     compare(others, rank == 0 ? 0 : counts[0] + (rank - 1) * each, first, "MPI_Reduce_scatter");
-    MPI_Reduce_scatter_block(given, others, each, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Reduce_scatter_block(given, others, each, MPI_DOUBLE, MPI_SUM, comm);
     compare(others, rank * each, each, "MPI_Reduce_scatter_block");
     free(counts);
+}
+
+static int has_word(int argc, char **argv, const char *word)
+{
+    for (int at = 4; at < argc; at++)
+        if (strcmp(argv[at], word) == 0)
+            return 1;
+    return 0;
+}
+
+static void ask_by_info(void)
+{
+    MPI_Info info;
+
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "tributary_sums", "exact");
+    MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
+    MPI_Info_free(&info);
 }
 
 int main(int argc, char **argv)
@@ -77,23 +98,27 @@ int main(int argc, char **argv)
     if (given == NULL || sums == NULL || others == NULL)
         MPI_Abort(MPI_COMM_WORLD, 2);
     read_given(argv[1], argv[3]);
-    MPI_Allreduce(given, sums, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    if (has_word(argc, argv, "info"))
+        ask_by_info();
+    MPI_Allreduce(given, sums, count, MPI_DOUBLE, MPI_SUM, comm);
     memcpy(others, given, (size_t)count * sizeof *others);
-    MPI_Allreduce(MPI_IN_PLACE, others, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, others, count, MPI_DOUBLE, MPI_SUM, comm);
     compare(others, 0, count, "MPI_Allreduce in place");
-    if (argc > 4) {
-        MPI_Iallreduce(given, others, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
+    if (has_word(argc, argv, "nonblocking")) {
+        MPI_Iallreduce(given, others, count, MPI_DOUBLE, MPI_SUM, comm, &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         compare(others, 0, count, "MPI_Iallreduce");
     }
-    MPI_Reduce(given, others, count, MPI_DOUBLE, MPI_SUM, ranks - 1, MPI_COMM_WORLD);
+    MPI_Reduce(given, others, count, MPI_DOUBLE, MPI_SUM, ranks - 1, comm);
     if (rank == ranks - 1)
         compare(others, 0, count, "MPI_Reduce");
     scatter();
     /* What stays with the MPI goes on beside them. */
-    MPI_Allreduce(given, others, 1, MPI_DOUBLE, MPI_PROD, MPI_COMM_WORLD);
+    MPI_Allreduce(given, others, 1, MPI_DOUBLE, MPI_PROD, comm);
     if (rank == 0)
         write_sums(argv[1]);
+    if (comm != MPI_COMM_WORLD)
+        MPI_Comm_free(&comm);
     MPI_Finalize();
     return 0;
 }

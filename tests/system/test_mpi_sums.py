@@ -13,7 +13,7 @@ RANKS, COUNTS = 4, (1, 6, 1000)
 
 
 class Sums(Programs):
-    def sums(self, fabric, count, order, **options):
+    def sums(self, fabric, count, order, more=(), **options):
         """The bytes of the sums, and the report."""
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
@@ -22,8 +22,8 @@ class Sums(Programs):
                 (folder / f"given.{giver}").write_bytes(exact_sums.as_bytes("float64", numbers))
             program = [PROGRAMS / "same_sums", folder, count, ",".join(map(str, order))]
             # A library that is preloaded can hand out no requests.
-            more = ["nonblocking"] if options["through"] == "component" else []
-            _, _, report = self.good(Mpi(fabric, RANKS, *program, *more, **options))
+            words = [*more, "nonblocking"] if options["through"] == "component" else more
+            _, _, report = self.good(Mpi(fabric, RANKS, *program, *words, **options))
             return (folder / "sums").read_bytes(), report
 
     def test_exact_sums_by_every_call(self):
@@ -41,6 +41,17 @@ class Sums(Programs):
                     for name in taken + (["MPI_Iallreduce"] if through == "component" else []):
                         self.assertGreater(self.tree(report, name), 0, report)
                     self.assertEqual(report["collectives"]["MPI_Allreduce"]["mpi"].get("combination", 0), RANKS, "the product")
+
+    def test_the_info_of_a_communicator_asks_for_exact_sums(self):
+        count = 500
+        wanted = exact_sums.as_bytes("float64", exact_sums.sums("float64", RANKS, count, wild=False))
+        with Fabric() as fabric:
+            for through in ("preload", "component"):
+                found, report = self.sums(fabric, count, (1, 2, 3, 0), more=["info"], env={"TRIB_MPI": "on"}, through=through)
+                self.assertEqual(found, wanted, through)
+                self.assertEqual(report["collectives"]["MPI_Allreduce"]["mpi"].get("combination", 0), RANKS, "the product")
+                plain, _ = self.sums(fabric, count, (1, 2, 3, 0), env={"TRIB_MPI": "force"}, through=through)
+                self.assertNotEqual(plain, wanted, "without the key")
 
     def test_fixed_sums_in_any_order(self):
         with Fabric() as fabric:

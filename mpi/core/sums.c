@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sums.h"
+
+#include "notice.h"
+#include "runtime.h"
+#include "tributary.h"
+
+#include <string.h>
+
+/* Longer than any word that means something. */
+#define WORD_MAX 16
+
+static uint32_t read_word(const char *name, const char *text)
+{
+    if (text[0] == '\0' || strcmp(text, "plain") == 0)
+        return TRIB_SUMS_PLAIN;
+    if (strcmp(text, "fixed") == 0)
+        return TRIB_SUMS_FIXED;
+    if (strcmp(text, "exact") == 0)
+        return TRIB_SUMS_EXACT;
+    if (strcmp(text, "int8") == 0) {
+        notice("%s=int8 is for gradients, and an MPI program sums what it compares, too: its sums are plain", name);
+        return TRIB_SUMS_PLAIN;
+    }
+    notice("%s='%s' is none of plain, fixed and exact; 'exact' is used, so that no result depends on an order", name, text);
+    return TRIB_SUMS_EXACT;
+}
+
+uint32_t sums_of_program(void)
+{
+    const char *text = runtime_setting("TRIB_SUMS");
+
+    return text == NULL ? TRIB_SUMS_PLAIN : read_word("TRIB_SUMS", text);
+}
+
+uint32_t sums_of(MPI_Comm comm, uint32_t otherwise)
+{
+    char word[WORD_MAX + 1];
+
+    return runtime_info(comm, SUMS_KEY, word, WORD_MAX) ? read_word("the info key " SUMS_KEY, word) : otherwise;
+}
+
+bool sums_have_no_order(uint32_t sums)
+{
+    return sums != TRIB_SUMS_PLAIN;
+}
