@@ -149,16 +149,31 @@ impl Group {
     ///
     /// # Safety
     /// The contract of [`Group::start`] holds until the call returns.
+    #[inline]
     pub unsafe fn run(&self, signature: Signature, input: Input, output: *mut u8) -> Result<(), Error> {
-        if let Some(sum) = self.as_sum(&signature, input, output)? {
-            self.shared.fork.check()?;
-            return match self.behind() {
-                Some(pipeline) => pipeline.take(sum).wait(&self.shared, None),
-                None => sum.take(&self.shared, &self.state, |completion| self.shared.wait(completion, None)),
-            };
+        if self.state.sums().is_some() {
+            // SAFETY: the caller's contract.
+            return unsafe { self.run_where_sums_differ(signature, input, output) };
         }
         // SAFETY: the caller's contract.
         self.run_posting(unsafe { self.lay_out(&signature, input, output) }?)
+    }
+
+    /// The same in a group whose sums are taken otherwise than as they are.
+    ///
+    /// # Safety
+    /// As for [`Group::run`].
+    #[inline(never)]
+    unsafe fn run_where_sums_differ(&self, signature: Signature, input: Input, output: *mut u8) -> Result<(), Error> {
+        let Some(sum) = self.as_sum(&signature, input, output)? else {
+            // SAFETY: the caller's contract.
+            return self.run_posting(unsafe { self.lay_out(&signature, input, output) }?);
+        };
+        self.shared.fork.check()?;
+        match self.behind() {
+            Some(pipeline) => pipeline.take(sum).wait(&self.shared, None),
+            None => sum.take(&self.shared, &self.state, |completion| self.shared.wait(completion, None)),
+        }
     }
 
     fn run_posting(&self, posting: Posting) -> Result<(), Error> {

@@ -1,12 +1,11 @@
 //! Frames in a writer's queues: as they were given, and with the header as it will travel.
 
-use smallvec::SmallVec;
+use trib_wire::Header;
 use trib_wire::auth::payload_crc;
 use trib_wire::header::{FLAG_CRC, FLAG_SEALED, HEADER_LEN};
 use trib_wire::mode::SEAL_LEN;
-use trib_wire::short::SHORT_LEN;
-use trib_wire::{Header, ShortHeader};
 
+use super::head::{Head, Heads};
 use crate::landing::Source;
 use crate::sealing::WriterKeys;
 
@@ -34,13 +33,6 @@ pub(super) struct Ready<P> {
     head: Head,
 }
 
-/// A header as it travels, long or short, with the seal behind it. Vector data mostly follows
-/// vector data, so memory of its own is for the long ones alone.
-#[derive(Debug)]
-struct Head(SmallVec<[u8; MOST_OF_SHORT]>);
-
-const MOST_OF_SHORT: usize = SHORT_LEN + SEAL_LEN;
-
 impl<P: Source> Frame<P> {
     /// A frame with vector data, which is sealed already if it has a seal, or without any payload.
     pub(super) fn with_data(mut header: Header, payload: Option<P>, seal: Option<[u8; SEAL_LEN]>) -> Frame<P> {
@@ -60,7 +52,7 @@ impl<P: Source> Frame<P> {
     }
 
     /// Gives a control frame what covers its body in the mode of these keys, and its tag.
-    pub(super) fn protect(mut self, keys: &mut WriterKeys) -> Ready<P> {
+    pub(super) fn protect(mut self, keys: &mut WriterKeys, heads: &mut Heads) -> Ready<P> {
         self.header.flags &= !(FLAG_CRC | FLAG_SEALED);
         self.header.payload_crc = 0;
         if let Content::Body(body) = &mut self.content {
@@ -75,12 +67,12 @@ impl<P: Source> Frame<P> {
                 }
             }
         }
-        self.encode(None, keys)
+        self.encode(None, keys, heads)
     }
 
     /// Gives the header the shortest form that can follow the data frame `previous`, and its tag.
-    pub(super) fn encode(self, previous: Option<&Header>, keys: &mut WriterKeys) -> Ready<P> {
-        let head = Head::new(&self, previous, keys);
+    pub(super) fn encode(self, previous: Option<&Header>, keys: &mut WriterKeys, heads: &mut Heads) -> Ready<P> {
+        let head = Head::new(&self.header, self.seal.as_ref(), previous, keys, heads);
         Ready { frame: self, head }
     }
 
@@ -105,17 +97,26 @@ impl<P: Source> Frame<P> {
 
 impl<P: Source> Ready<P> {
     /// Encodes the header anew, behind another data frame.
-    pub(super) fn encode(&mut self, previous: Option<&Header>, keys: &mut WriterKeys) {
-        self.head = Head::new(&self.frame, previous, keys);
+    pub(super) fn encode(&mut self, previous: Option<&Header>, keys: &mut WriterKeys, heads: &mut Heads) {
+        let Frame { header, seal, .. } = &self.frame;
+        let head = Head::new(header, seal.as_ref(), previous, keys, heads);
+        heads.give(core::mem::replace(&mut self.head, head));
+    }
+
+    /// It has been sent, and its header is not needed any more.
+    #[inline]
+    pub(super) fn sent(self, heads: &mut Heads) -> Frame<P> {
+        heads.give(self.head);
+        self.frame
     }
 
     pub(super) fn head(&self) -> &[u8] {
-        &self.head.0
+        self.head.bytes()
     }
 
     /// The bytes that it has on its way.
     pub(super) fn len(&self) -> usize {
-        self.head.0.len() + self.frame.header.payload_len as usize
+        self.head.bytes().len() + self.frame.header.payload_len as usize
     }
 
     /// The memory that it takes while it waits, its vector data apart.
@@ -128,42 +129,4 @@ impl<P: Source> Ready<P> {
     pub(super) fn memory_with(body: usize) -> usize {
         size_of::<Ready<P>>() + body
     }
-}
-
-impl Head {
-    fn new<P>(frame: &Frame<P>, previous: Option<&Header>, keys: &mut WriterKeys) -> Head {
-        match previous.and_then(|previous| ShortHeader::between(previous, &frame.header)) {
-            Some(short) => Head(Head::short(frame, short, keys)),
-            None => Head(Head::long(frame, keys)),
-        }
-    }
-
-    fn short<P>(frame: &Frame<P>, short: ShortHeader, keys: &mut WriterKeys) -> SmallVec<[u8; MOST_OF_SHORT]> {
-        let mut bytes = [0; MOST_OF_SHORT];
-        let (front, behind) = bytes.split_first_chunk_mut().expect("there is room for a short header");
-        match keys {
-            WriterKeys::Checked(key) => short.seal(&frame.header, key, front),
-            WriterKeys::Sealed(keys) => short.emit(keys.next_tag(&frame.header, frame.seal.as_ref()), front),
-        }
-        let seal = put_seal(frame, behind);
-        SmallVec::from_buf_and_len(bytes, SHORT_LEN + seal)
-    }
-
-    fn long<P>(frame: &Frame<P>, keys: &mut WriterKeys) -> SmallVec<[u8; MOST_OF_SHORT]> {
-        let mut bytes = [0; HEADER_LEN + SEAL_LEN];
-        let (front, behind) = bytes.split_first_chunk_mut().expect("there is room for a header");
-        match keys {
-            WriterKeys::Checked(key) => key.seal(&frame.header, front),
-            WriterKeys::Sealed(keys) => frame.header.emit(keys.next_tag(&frame.header, frame.seal.as_ref()), front),
-        }
-        let seal = put_seal(frame, behind);
-        SmallVec::from_slice(&bytes[..HEADER_LEN + seal])
-    }
-}
-
-/// Puts a frame's seal there, if it has one; returns how many bytes that are.
-fn put_seal<P>(frame: &Frame<P>, bytes: &mut [u8]) -> usize {
-    let Some(seal) = &frame.seal else { return 0 };
-    bytes[..SEAL_LEN].copy_from_slice(seal);
-    SEAL_LEN
 }

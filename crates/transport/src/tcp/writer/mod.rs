@@ -12,6 +12,7 @@
 //! That is decided when the frame is picked, because then the order of such frames is known.
 
 mod frame;
+mod head;
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
@@ -21,6 +22,7 @@ use trib_wire::mode::Seal;
 use trib_wire::{GroupIndex, Header};
 
 use self::frame::{Content, Frame, Ready};
+use self::head::Heads;
 use crate::landing::Source;
 use crate::sealing::WriterKeys;
 
@@ -54,6 +56,7 @@ pub struct Written<P> {
 #[derive(Debug)]
 pub struct StreamWriter<P> {
     keys: WriterKeys,
+    heads: Heads,
     control_max: usize,
     /// The memory of the control frames that have not begun, in bytes.
     control_bytes: usize,
@@ -89,6 +92,7 @@ impl<P: Source> StreamWriter<P> {
     pub fn new(key: FrameKey, control_max: usize) -> StreamWriter<P> {
         StreamWriter {
             keys: WriterKeys::Checked(key),
+            heads: Heads::new(BATCH_FRAMES),
             control_max,
             control_bytes: 0,
             begun: None,
@@ -115,7 +119,7 @@ impl<P: Source> StreamWriter<P> {
         self.keys = keys;
         for waiting in core::mem::take(&mut self.control) {
             self.queued_bytes -= waiting.len();
-            let ready = waiting.frame.protect(&mut self.keys);
+            let ready = waiting.sent(&mut self.heads).protect(&mut self.keys, &mut self.heads);
             self.queued_bytes += ready.len();
             self.control.push_back(ready);
         }
@@ -135,7 +139,7 @@ impl<P: Source> StreamWriter<P> {
         if self.control_bytes > 0 && self.control_bytes + memory > self.control_max {
             return Err(QueueFull(self.control_bytes));
         }
-        let ready = Frame::with_body(*header, body).protect(&mut self.keys);
+        let ready = Frame::with_body(*header, body).protect(&mut self.keys, &mut self.heads);
         self.queued_bytes += ready.len();
         self.control_bytes += ready.memory();
         self.control.push_back(ready);
@@ -267,7 +271,7 @@ impl<P: Source> StreamWriter<P> {
         self.picked_bytes = 0;
         for ready in &mut self.picked {
             self.queued_bytes -= ready.len();
-            ready.encode(previous.as_ref(), &mut self.keys);
+            ready.encode(previous.as_ref(), &mut self.keys, &mut self.heads);
             self.queued_bytes += ready.len();
             self.picked_bytes += ready.len();
             if ready.frame.carries_data() {
@@ -328,7 +332,7 @@ impl<P: Source> StreamWriter<P> {
             }
             lane.deficit -= len;
             if let Some(frame) = lane.frames.pop_front() {
-                let ready = frame.encode(previous.as_ref(), &mut self.keys);
+                let ready = frame.encode(previous.as_ref(), &mut self.keys, &mut self.heads);
                 if ready.frame.carries_data() {
                     previous = Some(ready.frame.header);
                 }
@@ -385,10 +389,11 @@ impl<P: Source> StreamWriter<P> {
             }
             left -= missing;
             self.frames += 1;
-            if ready.frame.carries_data() {
+            let frame = ready.sent(&mut self.heads);
+            if frame.carries_data() {
                 self.written.push_back(Written {
-                    header: ready.frame.header,
-                    payload: match ready.frame.content {
+                    header: frame.header,
+                    payload: match frame.content {
                         Content::Data(payload) => Some(payload),
                         _ => None,
                     },
