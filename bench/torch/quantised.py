@@ -10,7 +10,7 @@ from digits import BATCH, batches, pictures
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
-from training import BUCKET_MB, accuracy, convolutional, sent_bytes, slowest, transformer
+from training import BUCKET_MB, accuracy, alone, convolutional, sent_bytes, slowest, transformer
 from tributary.torch import hooks
 
 EPOCHS = 6
@@ -25,15 +25,15 @@ WAYS = {
 
 
 def measured(backends):
-    """[{model, rounds: [{way: {...}}]}]."""
-    digits, group = pictures(), next(backend.group for backend in backends if backend.name == "tributary")
+    """[{model, rounds: [{way: {...}}], alone: {...}}]."""
+    digits, own = pictures(), next(backend for backend in backends if backend.name == "tributary")
     found = []
     for name, net in (("convolutional", convolutional), ("transformer", transformer)):
         rounds = []
         for turn in range(ROUNDS):
             order = list(WAYS.items())[:: 1 if turn % 2 == 0 else -1]
-            rounds.append({way: trained(net, prepare, group, digits) for way, prepare in order})
-        found.append({"model": name, "rounds": rounds})
+            rounds.append({way: trained(net, prepare, own.group, digits) for way, prepare in order})
+        found.append({"model": name, "rounds": rounds, "alone": alone(net, [own], digits)})
     return found
 
 
