@@ -86,6 +86,14 @@ class Right(OnFabric):
             self.assertGreater(whole["results"], 5_000 * ranks)
             self.assertEqual(len({line["collective"] for line in perf}), 9)
 
+    def test_sums_that_depend_on_no_order(self):
+        options = ["-m", "all", "-c", "allreduce,iallreduce,reduce,reduce_scatter", "-T", "float", "-s", "8:64", "-i", "5", "-N", "32", "--json"]
+        for sums in ("fixed", "exact"):
+            basic, whole, *_ = self.lines(mpirun(3, *options, fabric=self.fabric, env={"TRIB_SUMS": sums}))
+            self.assertEqual((basic["wrong"], whole["wrong"]), (0, 0), sums)
+        refused = mpirun(2, *options, fabric=self.fabric, env={"TRIB_SUMS": "never"})
+        self.assertIn("never", refused.stderr)
+
     def test_groups(self):
         options = ["-c", "allreduce,ireduce,reduce_scatter", "-T", "int", "-s", "64:64", "--json"]
         for kind in ("split-rev:4", "split:ppn-jobs"):
