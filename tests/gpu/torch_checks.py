@@ -10,6 +10,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 import tributary.torch
+from tributary.torch import hooks
 
 COUNT = 1_000_003
 
@@ -60,11 +61,14 @@ def collectives(device: torch.device, rank: int, size: int) -> int:
     return compared
 
 
-def training(device: torch.device, rank: int) -> float:
-    """Some steps with DDP; all ranks have the same weights afterwards."""
+def training(device: torch.device, rank: int, quantised: bool) -> float:
+    """Some steps with DDP, with gradients as they are or in 8 bits; all ranks have the same weights
+    afterwards."""
     torch.manual_seed(5)
     model = torch.nn.Sequential(torch.nn.Linear(64, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)).to(device)
     parallel = DistributedDataParallel(model, gradient_as_bucket_view=True)
+    if quantised:
+        parallel.register_comm_hook(hooks.Int8(), hooks.int8)
     optimizer = torch.optim.SGD(parallel.parameters(), 0.05)
     for step in range(20):
         x = torch.randn(32, 64, generator=torch.Generator().manual_seed(100 * step + rank)).to(device)
@@ -86,7 +90,10 @@ def main() -> None:
     device = torch.device("cuda", rank % torch.cuda.device_count())
     torch.cuda.set_device(device)
     dist.init_process_group("tributary", rank=rank, world_size=size)
-    found = {"results": collectives(device, rank, size), "loss": training(device, rank), "counts": tributary.torch.counters()}
+    found = {"results": collectives(device, rank, size), "loss": training(device, rank, False)}
+    found["loss_int8"] = training(device, rank, True)
+    assert abs(found["loss_int8"] / found["loss"] - 1) < 0.2, found
+    found["counts"] = tributary.torch.counters()
     dist.destroy_process_group()
     if rank == 0:
         pathlib.Path(os.environ["TRIB_GPU_OUT"]).write_text(json.dumps(found))
