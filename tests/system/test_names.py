@@ -17,7 +17,10 @@ NAME = "MPI_COMM_WORLD"
 
 def trib(fabric, *words, check=True):
     command = [TRIB, *words, "--manager", fabric.manager]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=check)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    if check and done.returncode:
+        raise AssertionError(f"{words} ended with {done.returncode}: {done.stderr}")
+    return done
 
 
 class Names(unittest.TestCase):
