@@ -1172,10 +1172,14 @@ FAULTS = [
     Fault(
         "pieces are as long as what the program has",
         [Edit(FORMAT, "let size = self.arithmetic(dtype, ReduceOp::Sum).element_size() as u64;", "let size = dtype.size() as u64;")],
+        tests="format",
+        package="trib-wire",
     ),
     Fault(
         "a block of int8 is cut in the middle",
         [Edit(FORMAT, "            Arithmetic::Int8Blocks => INT8_BLOCK_BYTES,\n", "            Arithmetic::Int8Blocks => 4,\n")],
+        tests="format",
+        package="trib-wire",
     ),
     Fault(
         "a survey says nothing of minus zeros",
@@ -1269,14 +1273,14 @@ FAULTS = [
     ),
     Fault(
         "a block with what is no number has numbers",
-        [Edit(BLOCK, "    if scale > SCALE_MAX {\n        *block", "    if scale > SCALE_MAX + 1000 {\n        *block")],
+        [Edit(BLOCK, "if scale > SCALE_MAX { f32::NAN } else", "if scale > SCALE_MAX { 1.0 } else")],
         tests="no_number",
         package="trib-reduce",
     ),
     Fault(
         "a sum of blocks has the first one's seed",
         [Edit(BLOCKS, "                seeds.add(block::head(own));\n", "")],
-        tests="fold",
+        tests="bytes_of_a_block",
         package="trib-reduce",
     ),
     Fault(

@@ -212,6 +212,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_element_of_the_program_takes_what_it_is() {
+        let bytes = |format: WireFormat, dtype| format.layout(dtype).bytes(&(3..5), Way::Down);
+        assert_eq!(bytes(WireFormat::ExactSurvey, DataType::F64), 4);
+        assert_eq!(bytes(WireFormat::Limbs16, DataType::F32), 4);
+        assert_eq!(bytes(WireFormat::Limbs64, DataType::F16), 16);
+        assert_eq!(bytes(WireFormat::Int8Blocks, DataType::F32), 72, "a block cannot be cut");
+    }
+
+    #[test]
     fn the_smallest_piece_holds_an_element_of_every_format_without_blocks() {
         for format in WireFormat::ALL {
             let least = if *format == WireFormat::Int8Blocks { INT8_BLOCK_BYTES } else { ELEMENT_MAX };
