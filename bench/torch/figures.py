@@ -94,7 +94,7 @@ def table_of_quantised(layout, models):
             of = lambda name, which=way: [each[which][name] for each in rounds]  # noqa: E731
             sent, plain = statistics.median(of("sent_bytes_per_step")), statistics.median(of("sent_bytes_per_step", "plain"))
             last = [statistics.mean(losses[-10:]) for losses in of("losses")]
-            # A step would be its computing and then its reducing, which takes as much less as it sends less.
+            # A step would be its computing and then its reducing, in time that falls as bytes do.
             hoped = SAMPLES / (model["alone"]["computing"] + sent / plain * model["alone"]["reducing"]["tributary"])
             print(
                 f"| {model['model']} | {way} | {sent / 1e6:.2f} | {sent / plain:.2f} | {spread(of('samples_per_second'))} "
