@@ -49,10 +49,9 @@ enum reason group_prospect(MPI_Comm comm)
 
     if (reason != REASON_TREE)
         return reason;
-    bool is_wanted = config_is_forced(&job.config) || sums_have_no_order(sums_of(comm, job.config.sums));
-    if (!is_wanted && members_share_host(comm, job.world) && !share_memory(comm))
-        return REASON_ONE_HOST;
-    return REASON_TREE;
+    if (config_is_forced(&job.config) || !members_share_host(comm, job.world) || share_memory(comm))
+        return REASON_TREE;
+    return sums_have_no_order(sums_of(comm, job.config.sums)) ? REASON_TREE : REASON_ONE_HOST;
 }
 
 struct group *group_begin(MPI_Comm comm, uint64_t tag, const char *name, int *status)

@@ -10,6 +10,7 @@
 /* Longer than any word that means something. */
 #define WORD_MAX 16
 
+/* What `text` asks for. Unless `name` is NULL, what is no such word is told by it. */
 static uint32_t read_word(const char *name, const char *text)
 {
     if (text[0] == '\0' || strcmp(text, "plain") == 0)
@@ -19,10 +20,12 @@ static uint32_t read_word(const char *name, const char *text)
     if (strcmp(text, "exact") == 0)
         return TRIB_SUMS_EXACT;
     if (strcmp(text, "int8") == 0) {
-        notice("%s=int8 is for gradients, and an MPI program sums what it compares, too: its sums are plain", name);
+        if (name != NULL)
+            notice("%s=int8 is for gradients, and an MPI program sums what it compares, too: its sums are plain", name);
         return TRIB_SUMS_PLAIN;
     }
-    notice("%s='%s' is none of plain, fixed and exact; 'exact' is used, so that no result depends on an order", name, text);
+    if (name != NULL)
+        notice("%s='%s' is none of plain, fixed and exact; 'exact' is used, so that no result depends on an order", name, text);
     return TRIB_SUMS_EXACT;
 }
 
@@ -37,7 +40,9 @@ uint32_t sums_of(MPI_Comm comm, uint32_t otherwise)
 {
     char word[WORD_MAX + 1];
 
-    return runtime_info(comm, SUMS_KEY, word, WORD_MAX) ? read_word("the info key " SUMS_KEY, word) : otherwise;
+    if (!runtime_info(comm, SUMS_KEY, word, WORD_MAX))
+        return otherwise;
+    return read_word(runtime_rank(comm) == 0 ? "the info key " SUMS_KEY : NULL, word);
 }
 
 bool sums_have_no_order(uint32_t sums)

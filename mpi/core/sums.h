@@ -16,7 +16,8 @@
 uint32_t sums_of_program(void);
 
 /* A communicator's, which has been made. `otherwise` is what the program asks for. All members have
- * the same info, as the standard wants it. The call is local. */
+ * the same info, as the standard wants it, and the first of them tells what is no such word. The
+ * call is local. */
 uint32_t sums_of(MPI_Comm comm, uint32_t otherwise);
 
 /* Whether they are sums whose bits depend on no order, which the MPI's do. */
