@@ -8,28 +8,12 @@ use trib_keys::{EdgeKeys, Results};
 use trib_proto::leaf::{GroupId, NewGroup, Note, OpId, Payload, Post, Slice};
 use trib_proto::{LeafConfig, LeafCore, LeafOutput, Nanos, Path};
 use trib_transport::edge::{Inbox, Outbox};
-use trib_transport::landing::{Landing, Source};
 use trib_transport::tcp::{
     Arrived, Destination, FrameSink, ReadEnd, StreamError, StreamReader, StreamSocket, StreamWriter,
 };
 use trib_transport::udp::{UdpCounters, seal};
 use trib_wire::auth::FrameKey;
 use trib_wire::{Body, Epoch, Fault, GroupName, Header, Kind, Placement, RankList, Signature};
-
-/// Bytes of a vector.
-pub struct Bytes(pub Vec<u8>);
-
-impl Landing for Bytes {
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-}
-
-impl Source for Bytes {
-    fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
 
 /// A rank whose edge is open.
 pub struct Rank {
@@ -39,7 +23,7 @@ pub struct Rank {
     program: Program,
     groups: Vec<GroupId>,
     socket: StreamSocket,
-    reader: StreamReader<Bytes>,
+    reader: StreamReader<Vec<u8>>,
     come: Inbox,
     connected: bool,
 }
@@ -50,7 +34,7 @@ pub struct Edge {
     /// The key of the node's datagrams.
     results: FrameKey,
     out: Outbox,
-    writer: StreamWriter<Bytes>,
+    writer: StreamWriter<Vec<u8>>,
 }
 
 /// The vectors of the rank's program by operation, in which results take the place of
@@ -72,7 +56,7 @@ impl Edge {
     /// Queues a frame for the stream, whatever it is.
     pub fn stream(&mut self, header: &Header, payload: Vec<u8>) {
         if header.kind.carries_data() {
-            self.writer.push_data(header, (!payload.is_empty()).then_some(Bytes(payload)));
+            self.writer.push_data(header, (!payload.is_empty()).then_some(payload));
         } else {
             // A rank that has written too much is silent; the node cannot tell why.
             let _ = self.writer.push_control(header, &payload);
@@ -135,17 +119,17 @@ struct Sink<'a> {
 }
 
 impl FrameSink for Sink<'_> {
-    type Buffer = Bytes;
+    type Buffer = Vec<u8>;
 
-    fn place(&mut self, header: &Header) -> Destination<Bytes> {
-        Destination::Into(Bytes(vec![0; header.payload_len as usize]))
+    fn place(&mut self, header: &Header) -> Destination<Vec<u8>> {
+        Destination::Into(vec![0; header.payload_len as usize])
     }
 
-    fn frame(&mut self, header: &Header, payload: Arrived<'_, Bytes>) -> Result<(), StreamError> {
+    fn frame(&mut self, header: &Header, payload: Arrived<'_, Vec<u8>>) -> Result<(), StreamError> {
         let body = match payload {
             Arrived::Body(bytes) => Body::parse(header.kind, bytes)?,
             Arrived::Data(bytes) => {
-                self.driver.program.incoming = bytes.0;
+                self.driver.program.incoming = bytes;
                 Body::None
             }
             Arrived::None | Arrived::Discarded => Body::parse(header.kind, &[]).unwrap_or(Body::None),

@@ -28,6 +28,18 @@ impl Source for NoBuffer {
     }
 }
 
+impl Landing for Vec<u8> {
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
+impl Source for Vec<u8> {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
 /// Memory of the application, sent without a copy.
 #[derive(Debug)]
 pub struct UserSource {

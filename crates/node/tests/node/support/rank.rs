@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use trib_keys::EdgeKeys;
 use trib_proto::leaf::{GroupId, LeafOutput, NewGroup, Note, OpId, Payload, Post, Slice};
 use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
-use trib_transport::landing::{Landing, Source};
 use trib_transport::tcp::{
     Arrived, Destination, FrameSink, Identity, ReadEnd, StreamError, StreamReader, StreamSocket, StreamWriter, connect,
 };
@@ -20,26 +19,12 @@ use trib_wire::{Body, Epoch, GroupName, Header, Mode, Placement, RankList, Signa
 
 use super::Tree;
 
-pub struct Bytes(Vec<u8>);
-
-impl Landing for Bytes {
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-}
-
-impl Source for Bytes {
-    fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
-
 /// A rank and what it has done.
 pub struct Rank {
     core: LeafCore,
     io: Io,
     socket: StreamSocket,
-    reader: StreamReader<Bytes>,
+    reader: StreamReader<Vec<u8>>,
     batch: RecvBatch,
     start: Instant,
     connected: bool,
@@ -52,7 +37,7 @@ struct Io {
     results: FrameKey,
     udp: DatagramSocket,
     node: SocketAddr,
-    writer: StreamWriter<Bytes>,
+    writer: StreamWriter<Vec<u8>>,
     incoming: Vec<u8>,
     /// The vectors by operation. Results overwrite them.
     vectors: HashMap<OpId, Vec<u8>>,
@@ -80,7 +65,7 @@ impl LeafOutput for Io {
                 assert_eq!(self.udp.send(header, &self.keys.up, &data, &[self.node]), 0, "loopback carries it");
             }
             Path::Stream if header.kind.carries_data() => {
-                self.writer.push_data(header, (!data.is_empty()).then_some(Bytes(data)));
+                self.writer.push_data(header, (!data.is_empty()).then_some(data));
             }
             Path::Stream => self.writer.push_control(header, &data).unwrap(),
         }
@@ -117,17 +102,17 @@ struct Sink<'a> {
 }
 
 impl FrameSink for Sink<'_> {
-    type Buffer = Bytes;
+    type Buffer = Vec<u8>;
 
-    fn place(&mut self, header: &Header) -> Destination<Bytes> {
-        Destination::Into(Bytes(vec![0; header.payload_len as usize]))
+    fn place(&mut self, header: &Header) -> Destination<Vec<u8>> {
+        Destination::Into(vec![0; header.payload_len as usize])
     }
 
-    fn frame(&mut self, header: &Header, payload: Arrived<'_, Bytes>) -> Result<(), StreamError> {
+    fn frame(&mut self, header: &Header, payload: Arrived<'_, Vec<u8>>) -> Result<(), StreamError> {
         let body = match payload {
             Arrived::Body(bytes) => Body::parse(header.kind, bytes)?,
             Arrived::Data(bytes) => {
-                self.io.incoming = bytes.0;
+                self.io.incoming = bytes;
                 Body::None
             }
             Arrived::None | Arrived::Discarded => Body::None,
@@ -246,7 +231,7 @@ impl Rank {
 
     /// Queues a stream frame that no core would send.
     pub fn push_data(&mut self, header: &Header, payload: Vec<u8>) {
-        self.io.writer.push_data(header, Some(Bytes(payload)));
+        self.io.writer.push_data(header, Some(payload));
     }
 
     /// Whether all that was queued has been written to the socket.

@@ -8,7 +8,7 @@ use trib_wire::auth::FrameKey;
 use trib_wire::header::HEADER_LEN;
 use trib_wire::{Header, Kind};
 
-use super::{Bytes, header};
+use super::header;
 use crate::tcp::{FlushEnd, Parting, StreamSocket, StreamWriter, say};
 
 #[test]
@@ -16,9 +16,9 @@ fn what_is_said_last_arrives_over_a_connection_that_was_full() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut socket = StreamSocket::new(TcpStream::connect(listener.local_addr().unwrap()).unwrap()).unwrap();
     let (mut far, _) = listener.accept().unwrap();
-    let mut writer: StreamWriter<Bytes> = StreamWriter::new(FrameKey([5; 16]), 4 << 10);
+    let mut writer: StreamWriter<Vec<u8>> = StreamWriter::new(FrameKey([5; 16]), 4 << 10);
     while writer.flush(&mut socket).unwrap() == FlushEnd::Idle {
-        writer.push_data(&header(Kind::Contribution, 1, 300_000), Some(Bytes(vec![0; 300_000])));
+        writer.push_data(&header(Kind::Contribution, 1, 300_000), Some(vec![0; 300_000]));
     }
     // If the connection were closed with this unread, its reset would discard what is in it.
     far.write_all(&[7; 100_000]).unwrap();

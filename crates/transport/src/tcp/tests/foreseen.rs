@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use trib_wire::auth::FrameKey;
 use trib_wire::{Header, Kind};
 
-use super::{Bytes, Cut, header};
+use super::{Cut, header};
 use crate::tcp::{Arrived, Destination, FrameSink, ReadEnd, StreamError, StreamReader, StreamWriter};
 
 const KEY: FrameKey = FrameKey([5; 16]);
@@ -23,20 +23,20 @@ struct Seer {
 }
 
 impl FrameSink for Seer {
-    type Buffer = Bytes;
+    type Buffer = Vec<u8>;
 
-    fn place(&mut self, header: &Header) -> Destination<Bytes> {
+    fn place(&mut self, header: &Header) -> Destination<Vec<u8>> {
         match self.unwanted {
             Some(n) if header.seq.is_multiple_of(n) => Destination::Discard,
-            _ => Destination::Into(Bytes(vec![0xaa; header.payload_len as usize])),
+            _ => Destination::Into(vec![0xaa; header.payload_len as usize]),
         }
     }
 
-    fn foresee(&mut self, header: &Header) -> Option<Bytes> {
-        Some(Bytes(vec![0xbb; header.payload_len as usize]))
+    fn foresee(&mut self, header: &Header) -> Option<Vec<u8>> {
+        Some(vec![0xbb; header.payload_len as usize])
     }
 
-    fn confirm(&mut self, header: &Header, buffer: Bytes) -> Destination<Bytes> {
+    fn confirm(&mut self, header: &Header, buffer: Vec<u8>) -> Destination<Vec<u8>> {
         self.confirmed += 1;
         match self.place(header) {
             Destination::Into(_) => Destination::Into(buffer),
@@ -44,11 +44,11 @@ impl FrameSink for Seer {
         }
     }
 
-    fn frame(&mut self, header: &Header, payload: Arrived<'_, Bytes>) -> Result<(), StreamError> {
+    fn frame(&mut self, header: &Header, payload: Arrived<'_, Vec<u8>>) -> Result<(), StreamError> {
         let bytes = match payload {
             Arrived::None => Vec::new(),
             Arrived::Body(bytes) => bytes.to_vec(),
-            Arrived::Data(bytes) => bytes.0,
+            Arrived::Data(bytes) => bytes,
             Arrived::Discarded => b"gone".to_vec(),
         };
         self.frames.push((header.kind, header.group.0, header.seq, bytes));
@@ -79,7 +79,7 @@ fn stream(groups: &[u8], len: usize) -> (Vec<u8>, Vec<Came>) {
                 // Every sixth segment begins an operation.
                 let head = Header { seq, op_seq: seq / 6, first: seq % 6 * len as u64, ..head };
                 let payload = pattern(u32::from(group), seq, len);
-                writer.push_data(&head, Some(Bytes(payload.clone())));
+                writer.push_data(&head, Some(payload.clone()));
                 frames.push((Kind::Result, u32::from(group), seq, payload));
             }
         }

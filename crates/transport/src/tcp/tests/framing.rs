@@ -7,7 +7,7 @@ use trib_wire::auth::FrameKey;
 use trib_wire::header::HEADER_LEN;
 use trib_wire::{Body, Header, Kind, ParseError};
 
-use super::{Bytes, header};
+use super::header;
 use crate::tcp::{Arrived, Destination, FlushEnd, FrameSink, ReadEnd, StreamError, StreamReader, StreamWriter};
 
 const KEY: FrameKey = FrameKey([5; 16]);
@@ -85,20 +85,20 @@ struct Collector {
 }
 
 impl FrameSink for Collector {
-    type Buffer = Bytes;
+    type Buffer = Vec<u8>;
 
-    fn place(&mut self, header: &Header) -> Destination<Bytes> {
+    fn place(&mut self, header: &Header) -> Destination<Vec<u8>> {
         match self.discard_every {
             Some(n) if header.seq.is_multiple_of(n) => Destination::Discard,
-            _ => Destination::Into(Bytes(vec![0xaa; header.payload_len as usize])),
+            _ => Destination::Into(vec![0xaa; header.payload_len as usize]),
         }
     }
 
-    fn frame(&mut self, header: &Header, payload: Arrived<'_, Bytes>) -> Result<(), StreamError> {
+    fn frame(&mut self, header: &Header, payload: Arrived<'_, Vec<u8>>) -> Result<(), StreamError> {
         let bytes = match payload {
             Arrived::None => Vec::new(),
             Arrived::Body(bytes) => bytes.to_vec(),
-            Arrived::Data(bytes) => bytes.0,
+            Arrived::Data(bytes) => bytes,
             Arrived::Discarded => b"gone".to_vec(),
         };
         self.frames.push((header.kind, header.seq, bytes));
@@ -150,7 +150,7 @@ proptest! {
             header.seq = seq as u64;
             match kind {
                 Kind::Join => writer.push_control(&header, &bytes).unwrap(),
-                _ => writer.push_data(&header, (*len > 0).then(|| Bytes(bytes.clone()))),
+                _ => writer.push_data(&header, (*len > 0).then(|| bytes.clone())),
             }
             sent.push((kind, seq as u64, bytes));
             writer.flush(&mut wire).unwrap();
@@ -161,7 +161,7 @@ proptest! {
         prop_assert_eq!(writer.frames() as usize, frames.len());
         let mut written = 0;
         while let Some(frame) = writer.next_written() {
-            prop_assert_eq!(frame.payload.map_or(0, |p| p.0.len()), frame.header.payload_len as usize);
+            prop_assert_eq!(frame.payload.map_or(0, |p| p.len()), frame.header.payload_len as usize);
             written += 1;
         }
         prop_assert_eq!(written, sent.iter().filter(|f| f.0 == Kind::Contribution).count());
@@ -181,7 +181,7 @@ fn unwanted_payloads_go_nowhere_and_do_not_disturb_their_neighbours() {
     for seq in 0..8 {
         let mut header = header(Kind::Result, 1, 70_000);
         header.seq = seq;
-        writer.push_data(&header, Some(Bytes(pattern(seq, 70_000))));
+        writer.push_data(&header, Some(pattern(seq, 70_000)));
     }
     assert_eq!(writer.flush(&mut wire).unwrap(), FlushEnd::Idle);
     let mut sink = Collector { discard_every: Some(3), ..Collector::default() };
@@ -198,8 +198,8 @@ fn unwanted_payloads_go_nowhere_and_do_not_disturb_their_neighbours() {
 fn a_frame_being_read_can_lose_its_memory() {
     let mut writer = StreamWriter::new(KEY, 1 << 20);
     let mut wire = Wire::new(Vec::new(), vec![1 << 20]);
-    writer.push_data(&header(Kind::Result, 1, 50_000), Some(Bytes(vec![1; 50_000])));
-    writer.push_data(&header(Kind::Result, 1, 10), Some(Bytes(vec![2; 10])));
+    writer.push_data(&header(Kind::Result, 1, 50_000), Some(vec![1; 50_000]));
+    writer.push_data(&header(Kind::Result, 1, 10), Some(vec![2; 10]));
     writer.flush(&mut wire).unwrap();
     let mut reader = StreamReader::new(KEY);
     let mut sink = Collector::default();
@@ -207,7 +207,7 @@ fn a_frame_being_read_can_lose_its_memory() {
     while reader.pending().is_none() {
         reader.read(&mut wire, &mut sink, 500).unwrap();
     }
-    assert_eq!(reader.discard_pending().unwrap().0.len(), 50_000);
+    assert_eq!(reader.discard_pending().unwrap().len(), 50_000);
     assert!(reader.pending().is_none());
     wire.cuts = vec![1 << 20];
     while reader.read(&mut wire, &mut sink, 1 << 20).unwrap() != ReadEnd::Drained {}
@@ -217,7 +217,7 @@ fn a_frame_being_read_can_lose_its_memory() {
 
 #[test]
 fn another_key_a_changed_bit_and_a_cut_end_are_seen() {
-    let mut writer: StreamWriter<Bytes> = StreamWriter::new(KEY, 1 << 20);
+    let mut writer: StreamWriter<Vec<u8>> = StreamWriter::new(KEY, 1 << 20);
     let mut wire = Wire::new(Vec::new(), vec![1 << 20]);
     let body = Body::Nack(trib_wire::body::Reason::Protocol).to_bytes();
     writer.push_control(&header(Kind::Nack, 1, 0), &body).unwrap();
@@ -242,7 +242,7 @@ fn another_key_a_changed_bit_and_a_cut_end_are_seen() {
         Err(StreamError::Io(error)) => assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof),
         other => panic!("{other:?}"),
     }
-    let mut other: StreamReader<Bytes> = StreamReader::new(FrameKey([6; 16]));
+    let mut other: StreamReader<Vec<u8>> = StreamReader::new(FrameKey([6; 16]));
     let read = other.read(&mut Wire::new(bytes, vec![1 << 20]), &mut Collector::default(), 1000);
     assert!(matches!(read, Err(StreamError::Frame(ParseError::BadTag))));
 }

@@ -10,24 +10,6 @@ use std::io::{self, IoSliceMut, Read};
 
 use trib_wire::{ChildIndex, Epoch, GroupIndex, Header, JobId, Kind, NodeId};
 
-use crate::landing::{Landing, Source};
-
-/// Memory of a test's own, for both directions.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Bytes(Vec<u8>);
-
-impl Landing for Bytes {
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-}
-
-impl Source for Bytes {
-    fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
-
 /// A stream that gives its bytes as they were cut: each call gives one piece.
 struct Cut<'a> {
     bytes: &'a [u8],

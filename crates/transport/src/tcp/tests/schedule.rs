@@ -6,7 +6,7 @@ use trib_wire::auth::FrameKey;
 use trib_wire::header::HEADER_LEN;
 use trib_wire::{Header, Kind};
 
-use super::{Bytes, header};
+use super::header;
 use crate::tcp::{FlushEnd, QueueFull, StreamWriter};
 
 /// A socket with room for so many bytes.
@@ -57,7 +57,7 @@ impl Room {
     }
 }
 
-fn writer() -> StreamWriter<Bytes> {
+fn writer() -> StreamWriter<Vec<u8>> {
     StreamWriter::new(FrameKey([5; 16]), 4 << 10)
 }
 
@@ -65,7 +65,7 @@ fn writer() -> StreamWriter<Bytes> {
 fn control_goes_ahead_of_all_data_that_has_not_begun() {
     let mut writer = writer();
     for _ in 0..20 {
-        writer.push_data(&header(Kind::Contribution, 1, 30_000), Some(Bytes(vec![0; 30_000])));
+        writer.push_data(&header(Kind::Contribution, 1, 30_000), Some(vec![0; 30_000]));
     }
     let mut socket = Room::new(40_000);
     assert_eq!(writer.flush(&mut socket).unwrap(), FlushEnd::Blocked);
@@ -82,10 +82,10 @@ fn control_goes_ahead_of_all_data_that_has_not_begun() {
 fn groups_take_turns_by_bytes_whatever_the_length_of_their_queues() {
     let mut writer = writer();
     for _ in 0..64 {
-        writer.push_data(&header(Kind::Result, 1, 60_000), Some(Bytes(vec![0; 60_000])));
+        writer.push_data(&header(Kind::Result, 1, 60_000), Some(vec![0; 60_000]));
     }
     for _ in 0..1000 {
-        writer.push_data(&header(Kind::Result, 2, 4_000), Some(Bytes(vec![0; 4_000])));
+        writer.push_data(&header(Kind::Result, 2, 4_000), Some(vec![0; 4_000]));
     }
     let mut socket = Room::new(3 << 20);
     assert_eq!(writer.flush(&mut socket).unwrap(), FlushEnd::Blocked);
@@ -101,7 +101,7 @@ fn groups_take_turns_by_bytes_whatever_the_length_of_their_queues() {
 fn a_flush_stops_soon_after_what_it_may_write() {
     let mut writer = writer();
     for group in 0..1_000 {
-        writer.push_data(&header(Kind::Result, group, 4_000), Some(Bytes(vec![0; 4_000])));
+        writer.push_data(&header(Kind::Result, group, 4_000), Some(vec![0; 4_000]));
     }
     let mut socket = Room::new(usize::MAX);
     assert_eq!(writer.flush_some(&mut socket, 1 << 20).unwrap(), FlushEnd::Spent);
@@ -117,7 +117,7 @@ fn frames_of_one_group_keep_their_order() {
         let len = 1 + (seq as usize * 977) % 9_000;
         let mut header = header(Kind::Result, seq as u32 % 3, len);
         header.seq = seq;
-        writer.push_data(&header, Some(Bytes(vec![0; len])));
+        writer.push_data(&header, Some(vec![0; len]));
     }
     let mut socket = Room::new(usize::MAX);
     assert_eq!(writer.flush(&mut socket).unwrap(), FlushEnd::Idle);
@@ -147,14 +147,14 @@ fn control_frames_that_wait_are_bounded_in_bytes() {
 fn what_has_not_begun_can_be_cut_and_what_has_can_be_replaced() {
     let mut writer = writer();
     for group in [1, 1, 2] {
-        writer.push_data(&header(Kind::Contribution, group, 100), Some(Bytes(vec![7; 100])));
+        writer.push_data(&header(Kind::Contribution, group, 100), Some(vec![7; 100]));
     }
     let mut socket = Room::new(HEADER_LEN + 50);
     writer.flush(&mut socket).unwrap();
     assert_eq!(writer.cut(|header| header.group.0 == 1), 1);
     let mut waiting = 0;
     for (_, payload) in writer.payloads_mut() {
-        payload.0.fill(9);
+        payload.fill(9);
         waiting += 1;
     }
     assert_eq!(waiting, 2);
@@ -171,7 +171,7 @@ fn a_cleared_queue_holds_nothing() {
     let mut writer = writer();
     writer.push_control(&header(Kind::Credit, 1, 0), &[]).unwrap();
     for group in [1, 2] {
-        writer.push_data(&header(Kind::Contribution, group, 100), Some(Bytes(vec![7; 100])));
+        writer.push_data(&header(Kind::Contribution, group, 100), Some(vec![7; 100]));
     }
     writer.flush(&mut Room::new(50)).unwrap();
     writer.clear();

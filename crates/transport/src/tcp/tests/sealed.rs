@@ -12,7 +12,7 @@ use trib_wire::header::FLAG_SEALED;
 use trib_wire::hello::{Challenge, Hello, Status};
 use trib_wire::{ChildIndex, Epoch, Header, JobId, Kind, Mode, NodeId, Placement};
 
-use super::{Bytes, Cut, header};
+use super::{Cut, header};
 use crate::sealing::{ReaderKeys, WriterKeys};
 use crate::tcp::{Arrived, Destination, FrameSink, StreamError, StreamReader, StreamWriter};
 
@@ -38,7 +38,7 @@ fn session(mode: Mode, connection: u8) -> (Session, PayloadKey) {
 
 /// One direction of a connection, at its sending end.
 struct Sending {
-    writer: StreamWriter<Bytes>,
+    writer: StreamWriter<Vec<u8>>,
     sealer: Sealer,
     kind: Kind,
 }
@@ -63,7 +63,7 @@ impl Sending {
     fn push(&mut self, group: u32, seq: u64) {
         let mut payload = payload(group, seq);
         let seal = self.sealer.seal(&mut payload);
-        self.writer.push_sealed(&self.segment(group, seq), Bytes(payload), &seal);
+        self.writer.push_sealed(&self.segment(group, seq), payload, &seal);
     }
 
     fn push_control(&mut self, seq: u64) {
@@ -90,21 +90,21 @@ struct Taker {
 }
 
 impl FrameSink for Taker {
-    type Buffer = Bytes;
+    type Buffer = Vec<u8>;
 
-    fn place(&mut self, header: &Header) -> Destination<Bytes> {
-        Destination::Into(Bytes(vec![0xaa; header.payload_len as usize]))
+    fn place(&mut self, header: &Header) -> Destination<Vec<u8>> {
+        Destination::Into(vec![0xaa; header.payload_len as usize])
     }
 
-    fn foresee(&mut self, header: &Header) -> Option<Bytes> {
-        self.foresees.then(|| Bytes(vec![0xaa; header.payload_len as usize]))
+    fn foresee(&mut self, header: &Header) -> Option<Vec<u8>> {
+        self.foresees.then(|| vec![0xaa; header.payload_len as usize])
     }
 
-    fn frame(&mut self, header: &Header, payload: Arrived<'_, Bytes>) -> Result<(), StreamError> {
+    fn frame(&mut self, header: &Header, payload: Arrived<'_, Vec<u8>>) -> Result<(), StreamError> {
         let bytes = match payload {
             Arrived::None => Vec::new(),
             Arrived::Body(bytes) => bytes.to_vec(),
-            Arrived::Data(bytes) => bytes.0,
+            Arrived::Data(bytes) => bytes,
             Arrived::Discarded => panic!("nothing is unwanted"),
         };
         self.frames.push((header.kind, header.group.0, header.seq, bytes));
@@ -112,7 +112,7 @@ impl FrameSink for Taker {
     }
 }
 
-fn reader(mode: Mode, connection: u8, kind: Kind) -> StreamReader<Bytes> {
+fn reader(mode: Mode, connection: u8, kind: Kind) -> StreamReader<Vec<u8>> {
     let (session, results) = session(mode, connection);
     StreamReader::with(match kind {
         Kind::Contribution => ReaderKeys::up(&session),
@@ -121,7 +121,7 @@ fn reader(mode: Mode, connection: u8, kind: Kind) -> StreamReader<Bytes> {
 }
 
 fn read(
-    mut reader: StreamReader<Bytes>,
+    mut reader: StreamReader<Vec<u8>>,
     bytes: &[u8],
     cuts: &[usize],
     foresees: bool,
@@ -257,7 +257,7 @@ fn one_sealed_result_serves_every_child_and_belongs_to_its_header() {
         let seal = sealer.seal(&mut sealed);
         for connection in [1, 2, 3] {
             let mut sending = Sending::new(mode, connection, Kind::Result);
-            sending.writer.push_sealed(&sending.segment(1, 0), Bytes(sealed.clone()), &seal);
+            sending.writer.push_sealed(&sending.segment(1, 0), sealed.clone(), &seal);
             let (taker, outcome) = read(reader(mode, connection, Kind::Result), &sending.written(), &[777], false);
             outcome.unwrap();
             assert_eq!(taker.frames, [taken(1, 0, Kind::Result)]);
@@ -265,7 +265,7 @@ fn one_sealed_result_serves_every_child_and_belongs_to_its_header() {
         // The same sealed bytes under the header of another group: who has no key of the connection
         // cannot say so.
         let mut sending = Sending::new(mode, 1, Kind::Result);
-        sending.writer.push_sealed(&sending.segment(1, 0), Bytes(sealed.clone()), &seal);
+        sending.writer.push_sealed(&sending.segment(1, 0), sealed.clone(), &seal);
         let mut bytes = sending.written();
         bytes[16] ^= 3;
         let (taker, outcome) = read(reader(mode, 1, Kind::Result), &bytes, &[1 << 20], false);
@@ -277,7 +277,7 @@ fn one_sealed_result_serves_every_child_and_belongs_to_its_header() {
 fn what_waits_for_the_connection_is_sealed_when_it_is_open() {
     for mode in SEALING {
         let (session, _) = session(mode, 1);
-        let mut writer: StreamWriter<Bytes> = StreamWriter::new(FrameKey([9; 16]), 1 << 20);
+        let mut writer: StreamWriter<Vec<u8>> = StreamWriter::new(FrameKey([9; 16]), 1 << 20);
         for seq in [1, 2] {
             writer.push_control(&Header { seq, ..header(Kind::Join, 1, 0) }, &[seq as u8; 70]).unwrap();
         }

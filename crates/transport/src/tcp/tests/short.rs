@@ -9,7 +9,7 @@ use trib_wire::header::HEADER_LEN;
 use trib_wire::short::SHORT_LEN;
 use trib_wire::{Header, Kind, ParseError};
 
-use super::{Bytes, header};
+use super::header;
 use crate::tcp::{Arrived, Destination, FrameSink, StreamError, StreamReader, StreamWriter};
 
 const KEY: FrameKey = FrameKey([5; 16]);
@@ -25,13 +25,13 @@ fn segment(group: u32, seq: u64) -> Header {
 struct Headers(Vec<Header>);
 
 impl FrameSink for Headers {
-    type Buffer = Bytes;
+    type Buffer = Vec<u8>;
 
-    fn place(&mut self, header: &Header) -> Destination<Bytes> {
-        Destination::Into(Bytes(vec![0; header.payload_len as usize]))
+    fn place(&mut self, header: &Header) -> Destination<Vec<u8>> {
+        Destination::Into(vec![0; header.payload_len as usize])
     }
 
-    fn frame(&mut self, header: &Header, _: Arrived<'_, Bytes>) -> Result<(), StreamError> {
+    fn frame(&mut self, header: &Header, _: Arrived<'_, Vec<u8>>) -> Result<(), StreamError> {
         self.0.push(*header);
         Ok(())
     }
@@ -46,7 +46,7 @@ fn read(bytes: &[u8]) -> Result<Vec<Header>, StreamError> {
 fn written(headers: &[Header]) -> Vec<u8> {
     let mut writer = StreamWriter::new(KEY, 8 << 10);
     for header in headers {
-        writer.push_data(header, Some(Bytes(vec![1; PIECE])));
+        writer.push_data(header, Some(vec![1; PIECE]));
     }
     let mut bytes = Vec::new();
     writer.flush(&mut bytes).unwrap();
@@ -67,7 +67,7 @@ fn a_control_frame_between_two_segments_does_not_part_them() {
     let mut writer = StreamWriter::new(KEY, 8 << 10);
     let mut bytes = Vec::new();
     for seq in 0..3 {
-        writer.push_data(&segment(1, seq), Some(Bytes(vec![1; PIECE])));
+        writer.push_data(&segment(1, seq), Some(vec![1; PIECE]));
         writer.push_control(&header(Kind::Credit, 1, 0), &[]).unwrap();
         writer.flush(&mut bytes).unwrap();
     }
@@ -100,7 +100,7 @@ proptest! {
         }).collect();
         let mut writer = StreamWriter::new(KEY, 8 << 10);
         for header in &headers {
-            writer.push_data(header, Some(Bytes(vec![1; PIECE])));
+            writer.push_data(header, Some(vec![1; PIECE]));
         }
         // Some frames are in the socket, one of them perhaps in part; then the frames of one group
         // are cut.
