@@ -4,6 +4,7 @@ use std::io::{self, IoSlice, Write};
 
 use trib_wire::auth::FrameKey;
 use trib_wire::header::HEADER_LEN;
+use trib_wire::mode::SEAL_LEN;
 use trib_wire::{Header, Kind};
 
 use super::header;
@@ -139,6 +140,9 @@ fn control_frames_that_wait_are_bounded_in_bytes() {
     assert_eq!(writer.control_bytes(), 0);
     let few = (0..).take_while(|_| writer.push_control(&header(Kind::Credit, 1, 0), &[]).is_ok()).count();
     assert!((4..64).contains(&few) && writer.control_bytes() <= 4 << 10, "{few}");
+    // Each has its header twice, as it was given and as it will travel, beside what a queue keeps.
+    let headers = size_of::<Header>() + HEADER_LEN + SEAL_LEN;
+    assert!(writer.control_bytes() >= few * (headers + size_of::<Vec<u8>>()), "{} for {few}", writer.control_bytes());
     writer.clear();
     assert_eq!(writer.control_bytes(), 0);
 }

@@ -5,7 +5,7 @@ use trib_wire::auth::payload_crc;
 use trib_wire::header::{FLAG_CRC, FLAG_SEALED, HEADER_LEN};
 use trib_wire::mode::SEAL_LEN;
 
-use super::head::{Head, Heads};
+use super::head::{Head, Heads, Long};
 use crate::landing::Source;
 use crate::sealing::WriterKeys;
 
@@ -125,8 +125,8 @@ impl<P: Source> Ready<P> {
         Ready::<P>::memory_with(body)
     }
 
-    /// The same of a control frame with a body of so many bytes.
+    /// The same of a control frame with a body of so many bytes. Its header is long.
     pub(super) fn memory_with(body: usize) -> usize {
-        size_of::<Ready<P>>() + body
+        size_of::<Ready<P>>() + size_of::<Long>() + body
     }
 }

@@ -18,7 +18,7 @@ pub(super) enum Head {
     Long(Box<Long>, usize),
 }
 
-type Long = [u8; HEADER_LEN + SEAL_LEN];
+pub(super) type Long = [u8; HEADER_LEN + SEAL_LEN];
 
 /// Memory for long headers.
 #[derive(Debug)]
