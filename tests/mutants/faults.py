@@ -1038,8 +1038,14 @@ FAULTS = [
         tests="over_boards",
     ),
     Fault(
-        "who gives at a board wakes nobody",
-        [Edit(BOARDS, "        self.wake_for(self.given, cut, bell);\n", "        let _ = bell;\n")],
+        "who gives at a board and has a processor of its own wakes nobody",
+        [Edit(BOARDS, "            self.wake_for(self.given, cut, bell);\n", "            let _ = bell;\n")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "who gives at a board and shares its processor wakes nobody",
+        [Edit(BOARDS, "        self.wake_for_given(before, bell);\n", "")],
         tests="boards::tests",
         package="trib-client",
     ),
@@ -1051,13 +1057,13 @@ FAULTS = [
     ),
     Fault(
         "who takes from a board wakes nobody that waits for room",
-        [Edit(BOARDS, "            if self.board.take(self.taken) {\n                self.wake(Wish::Room, bell);\n            }\n", "            self.board.take(self.taken);\n")],
+        [Edit(BOARDS, "            makes_room |= self.board.take(self.taken);\n", "            self.board.take(self.taken);\n")],
         tests="boards::tests",
         package="trib-client",
     ),
     Fault(
         "who folds the last portion at a board wakes nobody",
-        [Edit(BOARDS, "        if self.board.fold_done(piece, cut.portions(within)) && self.board.has_sleepers() {", "        if self.board.fold_done(piece, cut.portions(within)) && self.board.members() == 0 {")],
+        [Edit(BOARDS, "        self.has_made_whole |= self.board.fold_done(", "        self.board.fold_done(")],
         tests="boards::tests",
         package="trib-client",
     ),

@@ -40,7 +40,7 @@ mod stare;
 mod visits;
 
 pub use courtesy::{Courtesy, Step};
-pub use patience::{Patience, Turns, Yields};
+pub use patience::{Patience, TURN, Turns, Yields};
 pub use pause::Pause;
 pub use stare::Stare;
 pub use visits::{Meter, Rounds, Visits};

@@ -27,7 +27,13 @@ pub struct Yields {
     pub span: Duration,
     /// The largest number.
     pub count: u32,
+    /// How long it takes at most until the core comes back after some yields, if the threads that
+    /// had it wait, too. If it takes longer, it went to a thread that computes.
+    pub turn: Duration,
 }
+
+/// Threads that only wait give the core back within microseconds.
+pub const TURN: Duration = Duration::from_millis(1);
 
 /// What a waiter has learnt from its earlier waits.
 #[derive(Debug)]
@@ -49,6 +55,8 @@ pub struct Turns {
     end: Reading,
     left: u32,
     before: Reading,
+    /// In nanoseconds.
+    longest: u64,
     preempted: bool,
 }
 
@@ -65,8 +73,9 @@ impl Patience {
             self.rest -= 1;
             return None;
         }
-        let Yields { span, count } = self.most;
-        Some(Turns { end: now.after(span.as_nanos() as u64), left: count, before: now, preempted: false })
+        let Yields { span, count, turn } = self.most;
+        let (end, longest) = (now.after(span.as_nanos() as u64), turn.as_nanos() as u64);
+        Some(Turns { end, left: count, before: now, longest, preempted: false })
     }
 
     /// Ends a wait; `found` says whether that for which it waited had come when the thread last
@@ -131,7 +140,7 @@ impl Turns {
     }
 
     fn note(&mut self, after: Reading, count: u32) {
-        self.preempted = after.since(self.before) > ROBBED;
+        self.preempted = after.since(self.before) > self.longest;
         self.before = after;
         self.left -= count;
     }
@@ -139,9 +148,6 @@ impl Turns {
 
 /// Looks between two readings of the clock.
 const LOOKS: u32 = 4;
-/// In nanoseconds. A turn that takes longer went to a thread that computes: threads that wait as
-/// this one does give the core back within microseconds.
-const ROBBED: u64 = 1_000_000;
 /// At this count one wait in 256 still tries, whatever happened: programs that have only just been
 /// started keep each other from the core, and that must not count against them for long.
 const PREEMPTIONS_MAX: u32 = 4;
@@ -154,7 +160,7 @@ mod tests {
     use super::*;
     use crate::processor::Simulated;
 
-    const MOST: Yields = Yields { span: Duration::from_micros(300), count: 30 };
+    const MOST: Yields = Yields { span: Duration::from_micros(300), count: 30, turn: TURN };
 
     /// Waits until the `finding`-th look, in vain without one. Returns whether it yielded at all.
     fn wait(patience: &mut Patience, core: &Simulated, finding: Option<u32>) -> bool {
@@ -199,6 +205,22 @@ mod tests {
         let mut patience = Patience::new(MOST);
         wait(&mut patience, &core, Some(6));
         assert_eq!((core.yields.get(), rests(&mut patience, &core)), (6, 0));
+    }
+
+    #[test]
+    fn a_turn_may_take_as_long_as_those_need_to_whom_the_core_goes() {
+        let core = Simulated::yielding_for(1_500_000);
+        let longer = Yields { span: Duration::from_millis(500), turn: Duration::from_millis(2), ..MOST };
+        for (most, yields) in [(longer, 30), (Yields { turn: TURN, ..longer }, 1)] {
+            core.yields.set(0);
+            let mut patience = Patience::new(most);
+            let mut turns = patience.begin(core.now()).unwrap();
+            while turns.goes_on() {
+                turns.look_on(&core, || true);
+            }
+            patience.end(&turns, true);
+            assert_eq!((core.yields.get(), patience.preemptions), (yields, u32::from(yields == 1)));
+        }
     }
 
     #[test]

@@ -316,7 +316,7 @@ impl Engine {
             boards,
             clock: Clock::start(),
             patience: Patience::new(wait::YIELDS),
-            board_patience: Patience::new(wait::YIELDS),
+            board_patience: Patience::new(wait::BOARD_YIELDS),
             wide_patience: Patience::new(wait::YIELDS),
             stare: Stare::default(),
             visit_meter: Meter::default(),

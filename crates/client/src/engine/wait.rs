@@ -11,7 +11,7 @@ use std::sync::MutexGuard;
 use std::time::Duration;
 
 use trib_proto::Nanos;
-use trib_waiting::{Pause, Rounds, Visits, Yields};
+use trib_waiting::{Pause, Rounds, TURN, Visits, Yields};
 use trib_wire::{Directory, RankList};
 
 use super::looking::Looking;
@@ -133,7 +133,7 @@ impl Shared {
         // what does not.
         let is_wide = engine.boards.is_wide(at);
         let is_roomy = engine.boards.is_roomy(at) && !is_wide;
-        let began = engine.clock.last_reading();
+        let mut began = engine.clock.last_reading();
         let Some(mut turns) = engine.patience_at_board(is_wide).begin(began) else { return Ok(engine) };
         // It is only needed by who speaks for the members of its host.
         let mut looking: Option<Looking> = None;
@@ -167,6 +167,16 @@ impl Shared {
                 }
                 engine.advance_boards();
                 self.announce(&mut engine);
+                // Each piece of a long operation is waited for anew: how long all of them take says
+                // nothing about when the next comes.
+                if !is_wide && !completion.is_done() {
+                    engine.clock.read();
+                    began = engine.clock.last_reading();
+                    let patience = engine.patience_at_board(is_wide);
+                    patience.end(&turns, true);
+                    let Some(next) = patience.begin(began) else { break };
+                    turns = next;
+                }
             }
         }
         if let Some(looking) = looking {
@@ -333,7 +343,10 @@ pub(crate) fn poisoned() -> Error {
 const NAMED_MAX: usize = 3;
 /// How long a waiter drives progress itself before it sleeps. A small operation over two or three
 /// levels takes about as long, however many yields that is.
-pub(super) const YIELDS: Yields = Yields { span: Duration::from_micros(300), count: u32::MAX };
+pub(super) const YIELDS: Yields = Yields { span: Duration::from_micros(300), count: u32::MAX, turn: TURN };
+/// The same at a board. Where members share processors, each of those that have this one's next
+/// copies and folds up to a window of pieces before it waits, too.
+pub(super) const BOARD_YIELDS: Yields = Yields { turn: Duration::from_millis(2), ..YIELDS };
 /// Between two calls of the caller's progress function while a call blocks. A thousand wake-ups a
 /// second cost 2 to 3 % of a core, which is too much over minutes; and a long wait is a wait for a
 /// late rank and not for the network, so longer pauses cost nothing then. But other ranks may send

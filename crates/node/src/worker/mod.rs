@@ -55,7 +55,7 @@ use trib_proto::Nanos;
 use trib_transport::ucx::{NoUcx, UcxWorker};
 use trib_transport::udp::{DatagramSocket, RECV_BUFFER_WANTED};
 use trib_waiting::clock::Clock;
-use trib_waiting::{Patience, Turns, Yields};
+use trib_waiting::{Patience, TURN, Turns, Yields};
 use trib_wire::auth::FrameKey;
 use trib_wire::{JobId, Placement};
 
@@ -498,6 +498,6 @@ const _: () = assert!(crate::job::PARENT < LINKS);
 const HOUSEKEEPING: Nanos = Nanos::from_millis(500);
 /// How often a worker yields at most after datagrams before it sleeps. That is 15 us if it has the
 /// processor to itself. The time counts only where yields are slow.
-const YIELDS: Yields = Yields { span: Duration::from_micros(300), count: 30 };
+const YIELDS: Yields = Yields { span: Duration::from_micros(300), count: 30, turn: TURN };
 /// While only datagrams are awaited, one of this many looks is at everything.
 const GLANCES: u32 = 4;

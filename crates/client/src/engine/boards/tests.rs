@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use trib_proto::Nanos;
 use trib_transport::memory::{Bell, BellAddress, Board};
 use trib_waiting::clock::Clock;
-use trib_waiting::{Patience, Stare, Yields};
+use trib_waiting::{Patience, Stare, TURN, Yields};
 use trib_wire::body::{Fault, Reason};
 use trib_wire::{Collective, DataType, RankList, ReduceOp, Signature, WireFormat};
 
@@ -426,7 +426,8 @@ fn who_folds_the_last_portion_wakes_those_that_wait_for_it() {
     let (mut members, kept, cut) = with_one_that_folds();
     assert!(!members.all[0].0.fall_asleep(), "the third still folds");
     let (third, bell) = &mut members.all[2];
-    third.fold_portion((0, 0, 0), &cut, bell);
+    third.fold_portion((0, 0, 0), &cut);
+    third.advance(bell, &mut Alone).unwrap();
     assert!(is_rung(&members.all[0].1) && !is_rung(&members.all[1].1), "the second is awake");
     members.all[0].0.wake_up();
     members.go_on(0).unwrap();
@@ -439,7 +440,8 @@ fn who_folds_the_last_portion_wakes_those_that_wait_for_it() {
 fn an_operation_done_at_once_is_that_of_all_members_however_many_there_are() {
     for (size, count) in [(3, 512), (8, 511), (8, 512), (16, 300), (33, 128), (33, 512)] {
         let mut members = Members::new(shapes(size as usize).swap_remove(0), size as usize);
-        let (mut stare, mut patience) = (Stare::default(), Patience::new(Yields { span: Duration::ZERO, count: 1 }));
+        let (mut stare, mut patience) =
+            (Stare::default(), Patience::new(Yields { span: Duration::ZERO, count: 1, turn: TURN }));
         let mut clock = Clock::start();
         for (turn, collective) in
             [Collective::Allreduce, Collective::Reduce, Collective::Allreduce].into_iter().enumerate()

@@ -60,6 +60,8 @@ pub(super) struct Running {
     last: Option<Call>,
     /// A member that waits may keep its processor for a while.
     is_roomy: bool,
+    /// It has folded the last portion of a piece, for which others may sleep.
+    has_made_whole: bool,
     /// The group has failed: only what is on its way is taken.
     ends: bool,
 }
@@ -110,6 +112,7 @@ impl Running {
             vigil: Vigil::default(),
             last: None,
             is_roomy,
+            has_made_whole: false,
             ends: false,
         }
     }
@@ -231,14 +234,33 @@ impl Running {
             }
             self.given += 1;
         }
+        self.wake_for_given(before, bell);
         Ok(self.given > before)
     }
 
     /// Gives to the next piece, which is number `index` of its operation, and for which there is
-    /// room, and wakes those that wait for it.
+    /// room, and wakes those that wait for it, if they have processors of their own.
     fn give_piece(&self, cut: &Cut, memory: &Memory, index: u64, bell: &Bell) {
         self.show_piece(cut, memory, index);
-        self.wake_for(self.given, cut, bell);
+        if self.is_roomy {
+            self.wake_for(self.given, cut, bell);
+        }
+    }
+
+    /// Wakes those that share their processors with this member and wait for what it has given
+    /// since this piece. One that is woken for each piece would take the processor from the member
+    /// that it waits for, and sleep again before the next.
+    fn wake_for_given(&self, since: u64, bell: &Bell) {
+        if self.is_roomy || self.given == since || !self.board.has_sleepers() {
+            return;
+        }
+        for piece in since..self.given {
+            if let Some(Operation { cut, .. }) = holding(&self.operations, piece)
+                && cut.gives()
+            {
+                self.wake_takers(piece, cut, bell);
+            }
+        }
     }
 
     /// Gives to that piece. Who sleeps has not been woken.
@@ -302,25 +324,35 @@ impl Running {
             self.compare(piece, &cut, Need::All)?;
             self.board.begin_folding(piece);
             while let Some(portion) = self.board.claim(piece, portions) {
-                self.fold_portion((piece, within, portion), &cut, bell);
+                self.fold_portion((piece, within, portion), &cut);
                 folded = true;
             }
             self.board.end_folding();
+            // Those that share their processors are woken once, as above.
+            if self.is_roomy {
+                self.wake_for_folded(bell);
+            }
         }
+        self.wake_for_folded(bell);
         Ok(folded)
+    }
+
+    /// Wakes those that wait for a piece of which this member has folded the last portion.
+    fn wake_for_folded(&mut self, bell: &Bell) {
+        if std::mem::take(&mut self.has_made_whole) && self.board.has_sleepers() {
+            self.wake(Wish::Pieces, bell);
+        }
     }
 
     /// Folds a portion that this member has claimed, of the piece that is so many pieces into its
     /// operation.
-    pub(super) fn fold_portion(&mut self, (piece, within, portion): (u64, u64, u64), cut: &Cut, bell: &Bell) {
+    pub(super) fn fold_portion(&mut self, (piece, within, portion): (u64, u64, u64), cut: &Cut) {
         let whole = Piece { board: &self.board, shape: &self.shape, cut, number: piece, index: within };
         let range = cut.portion(within, portion);
         // SAFETY: this member has claimed the portion, and says below that it is folded.
         let into = unsafe { self.board.portion(piece, range.start, range.len()) };
         whole.fold(&mut self.folder, range.start, into);
-        if self.board.fold_done(piece, cut.portions(within)) && self.board.has_sleepers() {
-            self.wake(Wish::Pieces, bell);
-        }
+        self.has_made_whole |= self.board.fold_done(piece, cut.portions(within));
     }
 
     /// Sends up what is whole, in order.
@@ -374,6 +406,7 @@ impl Running {
 
     fn take(&mut self, bell: &Bell) -> Result<bool, Broken> {
         let before = self.taken;
+        let mut makes_room = false;
         while self.taken < self.given {
             let Some(Operation { cut, first, .. }) = self.operations.front() else { break };
             let (cut, piece) = (*cut, self.taken - *first);
@@ -397,12 +430,17 @@ impl Running {
             let ready = Piece { board: &self.board, shape: &self.shape, cut: &cut, number: self.taken, index: piece };
             ready.take(&mut self.folder, memory);
             self.taken += 1;
-            if self.board.take(self.taken) {
+            makes_room |= self.board.take(self.taken);
+            if makes_room && self.is_roomy {
                 self.wake(Wish::Room, bell);
+                makes_room = false;
             }
             if piece + 1 == cut.pieces() {
                 self.finish();
             }
+        }
+        if makes_room {
+            self.wake(Wish::Room, bell);
         }
         Ok(self.taken > before)
     }

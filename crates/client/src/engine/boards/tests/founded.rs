@@ -86,9 +86,9 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn new(plan: Plan, ranks: &RankList, me: usize, refusal: Option<Refusal>) -> Candidate {
+    fn new(plan: Plan, ranks: &RankList, (me, seat): (usize, Seat), refusal: Option<Refusal>) -> Candidate {
         let state = GroupState::new(me as u32, ranks, GroupName::default(), 1);
-        let founding = Founding::new(GroupId(0), ranks.clone(), 0, &state, plan, Seat::own());
+        let founding = Founding::new(GroupId(0), ranks.clone(), 0, &state, plan, seat);
         Candidate {
             founding: Some(Box::new(founding)),
             running: None,
@@ -148,8 +148,11 @@ pub(super) fn found(
     above.borrow_mut().network.posted = plans.iter().map(|_| VecDeque::new()).collect();
     above.borrow_mut().refuses_heads = refused.is_some_and(|(refusal, _)| refusal == Refusal::NoHeads);
     let of = |me| refused.filter(|(_, member)| *member == me).map(|(refusal, _)| refusal);
+    // All on one processor, or each on one of its own.
+    let processors: u64 = if draws.one_in(2) { 1 } else { 64 };
+    let seat = Seat::read((processors << 32).to_le_bytes());
     let mut members: Vec<Candidate> =
-        plans.into_iter().enumerate().map(|(me, plan)| Candidate::new(plan, ranks, me, of(me))).collect();
+        plans.into_iter().enumerate().map(|(me, plan)| Candidate::new(plan, ranks, (me, seat), of(me))).collect();
     let mut now = Nanos(0);
     for step in 0.. {
         assert!(step < 10_000, "it does not end");

@@ -248,7 +248,8 @@ impl Simulation {
         let size = self.states.len() as u32;
         let (posted, mut memory, signature) = prepare((member as u32, size), draw, turn as u64, &self.group.shape);
         let (running, bell, _) = &mut self.group.members[member];
-        let (mut stare, mut patience) = (Stare::default(), Patience::new(Yields { span: Duration::ZERO, count: 1 }));
+        let (mut stare, mut patience) =
+            (Stare::default(), Patience::new(Yields { span: Duration::ZERO, count: 1, turn: TURN }));
         let mut clock = Clock::start();
         let first_wait = &mut FirstWait { stare: &mut stare, patience: &mut patience, clock: &mut clock };
         match running.run_short(signature, &mut memory, bell, first_wait) {
