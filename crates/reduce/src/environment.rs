@@ -6,14 +6,16 @@
 //! a few cycles where nothing is to be changed.
 
 /// While it lives, the thread rounds to nearest even, keeps denormals and traps nothing.
-pub(crate) struct Environment {
+#[derive(Debug)]
+pub struct Environment {
     /// The control word to put back.
     found: Option<Control>,
 }
 
 impl Environment {
     /// Changes what has to be changed.
-    pub(crate) fn enter() -> Environment {
+    #[must_use = "it lasts as long as this does"]
+    pub fn enter() -> Environment {
         let found = read();
         if found & CONTROL_BITS == STANDARD {
             return Environment { found: None };

@@ -54,6 +54,7 @@ mod simd;
 mod table;
 
 pub use dispatch::{fold_as, fold_blocks_on, fold_into, fold_into_on, merge_into};
+pub use environment::Environment;
 pub use error::FoldError;
 pub use simd::Path;
 pub use table::cells;

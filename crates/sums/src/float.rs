@@ -29,10 +29,19 @@ pub(crate) trait Float: Copy {
     fn load(bytes: &[u8]) -> u64;
     /// Puts a number there.
     fn store(bits: u64, bytes: &mut [u8]);
+    /// The finite number with these bits, computed in the standard environment.
+    fn value(bits: u64) -> f64;
+    /// The finest unit of integers that `times` takes.
+    const TIMES_FROM: i32;
+    /// The most bits of integers that `times` takes, with their sign.
+    const TIMES_BITS: u32;
+    /// The bits of the number next to an integer times `factor`, a power of two, ties to even,
+    /// computed in the standard environment.
+    fn times(integer: i64, factor: f64) -> u64;
 }
 
 macro_rules! float {
-    ($($(#[$doc:meta])* $name:ident: $bits:ty, $fraction:literal, $exponent:literal;)*) => { $(
+    ($($(#[$doc:meta])* $name:ident: $bits:ty, $fraction:literal, $exponent:literal { $($arithmetic:tt)* })*) => { $(
         $(#[$doc])*
         #[derive(Clone, Copy)]
         pub(crate) struct $name;
@@ -53,19 +62,80 @@ macro_rules! float {
             fn store(bits: u64, bytes: &mut [u8]) {
                 bytes.copy_from_slice(&(bits as $bits).to_le_bytes());
             }
+
+            $($arithmetic)*
         }
     )* };
 }
 
+/// The arithmetic of a type that processors have: an integer is rounded when it is converted, and
+/// keeps all its bits in the product unless that is subnormal.
+macro_rules! native {
+    ($native:ty, $bits:ty) => {
+        const TIMES_FROM: i32 = Self::FINEST + Self::FRACTION as i32;
+        const TIMES_BITS: u32 = i64::BITS;
+
+        #[inline(always)]
+        fn value(bits: u64) -> f64 {
+            f64::from(<$native>::from_bits(bits as $bits))
+        }
+
+        #[inline(always)]
+        fn times(integer: i64, factor: f64) -> u64 {
+            u64::from((integer as $native * factor as $native).to_bits())
+        }
+    };
+}
+
+/// That of a type of 16 bits: integers that a binary64 holds are rounded from that once.
+macro_rules! half {
+    ($value:expr) => {
+        const TIMES_FROM: i32 = Self::FINEST;
+        const TIMES_BITS: u32 = f64::MANTISSA_DIGITS;
+
+        #[inline(always)]
+        fn value(bits: u64) -> f64 {
+            let value: fn(u64) -> f32 = $value;
+            let signed = value(bits & !Self::SIGN).to_bits() | ((bits & Self::SIGN) << 16) as u32;
+            f64::from(f32::from_bits(signed))
+        }
+
+        #[inline(always)]
+        fn times(integer: i64, factor: f64) -> u64 {
+            from_double::<Self>(integer as f64 * factor)
+        }
+    };
+}
+
 float! {
-    /// IEEE 754 binary16.
-    Half: u16, 10, 5;
+    /// IEEE 754 binary16. Its exponent in that of a binary32 is 112 too small.
+    Half: u16, 10, 5 { half!(|magnitude| f32::from_bits((magnitude as u32) << 13) * 2f32.powi(112)); }
     /// The upper half of a binary32.
-    Brain: u16, 7, 8;
+    Brain: u16, 7, 8 { half!(|magnitude| f32::from_bits((magnitude as u32) << 16)); }
     /// IEEE 754 binary32.
-    Single: u32, 23, 8;
+    Single: u32, 23, 8 { native!(f32, u32); }
     /// IEEE 754 binary64.
-    Double: u64, 52, 11;
+    Double: u64, 52, 11 { native!(f64, u64); }
+}
+
+/// The bits of the number next to this one, ties to even; a subnormal one has to be exact.
+#[inline(always)]
+fn from_double<F: Float>(number: f64) -> u64 {
+    let (magnitude, lost) = (number.abs().to_bits(), Double::FRACTION - F::FRACTION);
+    // What is lost is rounded by a sum whose carry goes into the exponent.
+    let rounded = (magnitude + (1 << (lost - 1)) - 1 + (magnitude >> lost & 1)) >> lost;
+    let between = ((Double::FULL >> 1) - (F::FULL >> 1)) << F::FRACTION;
+    let smallest = 1 << F::FRACTION;
+    let normal = rounded.wrapping_sub(between);
+    let bits = if rounded < between + smallest {
+        // As many of the finest units.
+        (number.abs()
+            * f64::from_bits(((Double::FULL >> 1) as i64 - i64::from(F::FINEST)) as u64 * (1 << Double::FRACTION)))
+            as u64
+    } else {
+        normal.min(F::INFINITY)
+    };
+    bits | if number < 0.0 { F::SIGN } else { 0 }
 }
 
 /// Calls something generic over the type of a vector's elements. [`crate::Kind::check`] has refused

@@ -21,8 +21,8 @@
 //!
 //! Modules: `float` (the parts of a number, and one rounding of an integer to a number), `survey`,
 //! `shape` (what a block's limbs are), `limbs` (numbers to limbs), `settle` (sums of limbs to
-//! numbers), `tail` (what is not an ordinary number), `wide` (integers of any length), `processor`
-//! (one source for several instruction sets).
+//! numbers), `native` (both by the processor's arithmetic), `tail` (what is not an ordinary
+//! number), `wide` (integers of any length), `processor` (one source for several instruction sets).
 //!
 //! Invariants: nothing here does I/O or takes a lock; whatever bytes come as surveys or sums of
 //! limbs, nothing panics and nothing beyond the buffers is touched.
@@ -30,6 +30,7 @@
 mod float;
 mod kind;
 mod limbs;
+mod native;
 mod processor;
 mod settle;
 mod shape;

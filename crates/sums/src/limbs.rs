@@ -1,10 +1,14 @@
 //! A member's elements as limbs.
 
+use std::marker::PhantomData;
+
+use trib_reduce::Environment;
+
 use crate::float::{Float, for_float, parts, rounded};
-use crate::processor::at_best;
+use crate::processor::{Work, at_best};
 use crate::shape::{Layout, Shape, Width};
 use crate::tail::Tail;
-use crate::{BLOCK, Kind};
+use crate::{BLOCK, Kind, native};
 
 /// An integer as it travels.
 pub(crate) trait Limb: Copy {
@@ -65,20 +69,51 @@ pub(crate) use for_limb;
 pub fn spread(layout: &Layout, vector: &[u8], limbs: &mut [u8]) {
     assert_eq!(vector.len(), layout.count * layout.dtype.size(), "the bytes of the vector");
     assert_eq!(limbs.len(), layout.bytes(), "the bytes of the limbs");
+    let _environment = Environment::enter();
     let mut rest = limbs;
     for ((shape, elements), block) in layout.each().zip(vector.chunks(BLOCK * layout.dtype.size())) {
         let (own, behind) = rest.split_at_mut(shape.limbs as usize * elements * layout.width.bytes());
         rest = behind;
         for_float!(layout.dtype, F => for_limb!(layout.width, L => {
-            at_best(|| block_of::<F, L>(layout, shape, block, own));
+            at_best(Laying::<F, L> { layout, shape, block, limbs: own, of: PhantomData });
         }));
     }
 }
 
+/// A block that is to be laid out.
+struct Laying<'a, F, L> {
+    layout: &'a Layout,
+    shape: &'a Shape,
+    block: &'a [u8],
+    limbs: &'a mut [u8],
+    of: PhantomData<(F, L)>,
+}
+
+impl<F: Float, L: Limb> Work for Laying<'_, F, L> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, is_wide: bool) {
+        block_of::<F, L>(self.layout, self.shape, self.block, self.limbs, is_wide);
+    }
+}
+
 #[inline(always)]
-fn block_of<F: Float, L: Limb>(layout: &Layout, shape: &Shape, block: &[u8], limbs: &mut [u8]) {
+pub(crate) fn block_of<F: Float, L: Limb>(
+    layout: &Layout,
+    shape: &Shape,
+    block: &[u8],
+    limbs: &mut [u8],
+    is_wide: bool,
+) {
     let elements = block.len() / F::SIZE;
+    let native = native::into_integers::<F>(shape).filter(|_| is_wide);
     match layout.kind {
+        Kind::Fixed if let Some(factor) = native => {
+            for (target, bytes) in limbs.chunks_exact_mut(L::SIZE).zip(block.chunks_exact(F::SIZE)) {
+                L::store(native::rounded::<F>(F::load(bytes), factor), target);
+            }
+        }
         Kind::Fixed => {
             let (numbers, counters) = limbs.split_at_mut(if shape.bits > 0 { elements * L::SIZE } else { 0 });
             for (target, bytes) in numbers.chunks_exact_mut(L::SIZE).zip(block.chunks_exact(F::SIZE)) {
@@ -89,8 +124,12 @@ fn block_of<F: Float, L: Limb>(layout: &Layout, shape: &Shape, block: &[u8], lim
         Kind::Exact if shape.bits + shape.below(layout.counter) <= SHORT_BITS => {
             let below = shape.below(layout.counter);
             let mut integers = [0i64; BLOCK];
-            for (integer, bytes) in integers.iter_mut().zip(block.chunks_exact(F::SIZE)) {
-                *integer = as_short::<F>(F::load(bytes), shape, layout.counter, below);
+            let both = integers.iter_mut().zip(block.chunks_exact(F::SIZE));
+            match native {
+                Some(factor) => both.for_each(|(integer, bytes)| *integer = native::exact::<F>(F::load(bytes), factor)),
+                None => both.for_each(|(integer, bytes)| {
+                    *integer = as_short::<F>(F::load(bytes), shape, layout.counter, below)
+                }),
             }
             for (limb, row) in limbs.chunks_exact_mut((elements * L::SIZE).max(1)).enumerate() {
                 // The highest limb has the sign; those below it are not negative.

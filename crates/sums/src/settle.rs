@@ -1,12 +1,16 @@
 //! The sums of all members' limbs as elements again.
 
+use std::marker::PhantomData;
+
+use trib_reduce::Environment;
+
 use crate::float::{Float, for_float, nearest, nearest_of_long};
 use crate::limbs::{Limb, for_limb};
-use crate::processor::at_best;
+use crate::processor::{Work, at_best};
 use crate::shape::{Layout, Shape, Width};
 use crate::tail::Told;
 use crate::wide::Wide;
-use crate::{BLOCK, Kind};
+use crate::{BLOCK, Kind, native};
 
 /// Writes the elements of the result, each rounded once.
 ///
@@ -15,25 +19,56 @@ use crate::{BLOCK, Kind};
 pub fn settle(layout: &Layout, limbs: &[u8], vector: &mut [u8]) {
     assert_eq!(vector.len(), layout.count * layout.dtype.size(), "the bytes of the vector");
     assert_eq!(limbs.len(), layout.bytes(), "the bytes of the limbs");
+    let _environment = Environment::enter();
     let mut rest = limbs;
     for ((shape, elements), block) in layout.each().zip(vector.chunks_mut(BLOCK * layout.dtype.size())) {
         let (own, behind) = rest.split_at(shape.limbs as usize * elements * layout.width.bytes());
         rest = behind;
         for_float!(layout.dtype, F => for_limb!(layout.width, L => {
-            at_best(|| block_of::<F, L>(layout, shape, own, block));
+            at_best(Settling::<F, L> { layout, shape, limbs: own, block, of: PhantomData });
         }));
     }
 }
 
+/// A block whose limbs are to become elements.
+struct Settling<'a, F, L> {
+    layout: &'a Layout,
+    shape: &'a Shape,
+    limbs: &'a [u8],
+    block: &'a mut [u8],
+    of: PhantomData<(F, L)>,
+}
+
+impl<F: Float, L: Limb> Work for Settling<'_, F, L> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, is_wide: bool) {
+        block_of::<F, L>(self.layout, self.shape, self.limbs, self.block, is_wide);
+    }
+}
+
 #[inline(always)]
-fn block_of<F: Float, L: Limb>(layout: &Layout, shape: &Shape, limbs: &[u8], block: &mut [u8]) {
+pub(crate) fn block_of<F: Float, L: Limb>(
+    layout: &Layout,
+    shape: &Shape,
+    limbs: &[u8],
+    block: &mut [u8],
+    is_wide: bool,
+) {
     let elements = block.len() / F::SIZE;
     let row = elements * L::SIZE;
     let limb = |number: u32, at: usize| L::load(&limbs[number as usize * row + at * L::SIZE..][..L::SIZE]);
     let below = shape.below(layout.counter);
     let bits = shape.bits + below + layout.counter;
     let targets = block.chunks_exact_mut(F::SIZE).enumerate();
+    let native = native::into_numbers::<F>(shape, bits).filter(|_| is_wide);
     match layout.kind {
+        Kind::Fixed if let Some(factor) = native.filter(|_| shape.bits > 0) => {
+            for ((_, target), sum) in targets.zip(limbs.chunks_exact(L::SIZE)) {
+                F::store(F::times(L::load(sum), factor), target);
+            }
+        }
         Kind::Fixed => targets.for_each(|(at, target)| {
             F::store(fixed::<F>(layout, shape, |number| limb(number, at)), target);
         }),
@@ -44,7 +79,11 @@ fn block_of<F: Float, L: Limb>(layout: &Layout, shape: &Shape, limbs: &[u8], blo
                     *sum = sum.wrapping_add(L::load(own).wrapping_shl(number as u32 * layout.bits_of_limb));
                 }
             }
-            targets.zip(sums).for_each(|((_, target), sum)| F::store(short::<F>(layout, shape, below, sum), target));
+            let both = targets.zip(sums);
+            match native {
+                Some(factor) => both.for_each(|((_, target), sum)| F::store(F::times(sum, factor), target)),
+                None => both.for_each(|((_, target), sum)| F::store(short::<F>(layout, shape, below, sum), target)),
+            }
         }
         Kind::Exact if bits <= LONG_BITS => targets.for_each(|(at, target)| {
             F::store(long::<F>(layout, shape, below, |number| limb(number, at)), target);

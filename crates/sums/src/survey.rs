@@ -9,10 +9,12 @@
 //! | low, exact sums only | finite, not zero | all are multiples of two to minus this power |
 //! | tail | all | 0: numbers, not -0; 1: some are -0; 2: some are no numbers |
 
+use std::marker::PhantomData;
+
 use trib_wire::DataType;
 
 use crate::float::{Float, for_float, parts};
-use crate::processor::at_best;
+use crate::processor::{Work, at_best};
 use crate::{BLOCK, Kind};
 
 /// What is said where no element is finite and not zero.
@@ -81,7 +83,23 @@ pub fn survey(kind: Kind, dtype: DataType, vector: &[u8], surveys: &mut [u8]) {
     assert_eq!(surveys.len(), kind.survey_bytes(count), "surveys of {count} elements");
     let blocks = vector.chunks(BLOCK * dtype.size());
     for (block, target) in blocks.zip(surveys.chunks_exact_mut(2 * kind.survey_len())) {
-        for_float!(dtype, F => at_best(|| of_block::<F>(kind, block))).write(kind, target);
+        for_float!(dtype, F => at_best(Looking::<F> { kind, block, of: PhantomData })).write(kind, target);
+    }
+}
+
+/// A block that is to be surveyed.
+struct Looking<'a, F> {
+    kind: Kind,
+    block: &'a [u8],
+    of: PhantomData<F>,
+}
+
+impl<F: Float> Work for Looking<'_, F> {
+    type Output = Survey;
+
+    #[inline(always)]
+    fn run(self, _: bool) -> Survey {
+        of_block::<F>(self.kind, self.block)
     }
 }
 

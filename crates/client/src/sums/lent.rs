@@ -8,7 +8,9 @@ use crate::error::Error;
 /// A vector of ours. Dropped before its operation is over, it stays allocated: the engine may still
 /// read or write it.
 pub(super) struct Lent {
+    /// As many as it ever had.
     bytes: Vec<u8>,
+    len: usize,
     borrower: Option<Arc<Completion>>,
 }
 
@@ -19,12 +21,17 @@ pub(super) struct Spares(Vec<Vec<u8>>);
 impl Spares {
     /// So many bytes, with any content.
     pub(super) fn take(&mut self, len: usize) -> Result<Lent, Error> {
-        let mut bytes = self.0.pop().unwrap_or_default();
-        bytes
-            .try_reserve(len.saturating_sub(bytes.len()))
-            .map_err(|cause| Error::Memory(format!("no memory for the limbs of a sum: {cause}")))?;
-        bytes.resize(len, 0);
-        Ok(Lent { bytes, borrower: None })
+        // Surveys are short and limbs long: the memory of one is of no use to the other.
+        let fitting = self.0.iter().enumerate().filter(|(_, spare)| spare.len() >= len);
+        let best = fitting.min_by_key(|(_, spare)| spare.len()).map(|(at, _)| at);
+        let mut bytes = best.map(|at| self.0.swap_remove(at)).unwrap_or_default();
+        if bytes.len() < len {
+            bytes
+                .try_reserve_exact(len)
+                .map_err(|cause| Error::Memory(format!("no memory for the limbs of a sum: {cause}")))?;
+            bytes.resize(len, 0);
+        }
+        Ok(Lent { bytes, len, borrower: None })
     }
 
     /// Takes back what is not used any more.
@@ -48,13 +55,13 @@ impl Lent {
     /// The bytes, when their operation is over.
     pub(super) fn bytes(&self) -> &[u8] {
         assert!(self.is_free(), "memory that an operation has");
-        &self.bytes
+        &self.bytes[..self.len]
     }
 
     /// The same to be written.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         assert!(self.is_free(), "memory that an operation has");
-        &mut self.bytes
+        &mut self.bytes[..self.len]
     }
 }
 
