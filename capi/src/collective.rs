@@ -67,10 +67,17 @@ pub(crate) unsafe fn begin(
 
 /// The datatype and the operator with these codes.
 pub(crate) fn reduction(t: c_int, op: c_int) -> Result<(DataType, ReduceOp), Error> {
-    let dtype = u8::try_from(t).ok().and_then(DataType::from_code);
     let operator = u8::try_from(op).ok().and_then(ReduceOp::from_code);
-    let unknown = |what: &str, code: c_int| Error::Unsupported(format!("there is no {what} with the number {code}"));
-    Ok((dtype.ok_or_else(|| unknown("datatype", t))?, operator.ok_or_else(|| unknown("operator", op))?))
+    Ok((datatype(t)?, operator.ok_or_else(|| unknown("operator", op))?))
+}
+
+/// The datatype with this code.
+pub(crate) fn datatype(t: c_int) -> Result<DataType, Error> {
+    u8::try_from(t).ok().and_then(DataType::from_code).ok_or_else(|| unknown("datatype", t))
+}
+
+fn unknown(what: &str, code: c_int) -> Error {
+    Error::Unsupported(format!("there is no {what} with the number {code}"))
 }
 
 pub(crate) fn allreduce(count: usize, t: c_int, op: c_int) -> Result<Signature, Error> {

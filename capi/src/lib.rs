@@ -1,7 +1,7 @@
 //! `libtributary.so`: the C API of `include/tributary.h`.
 //!
 //! There is one file for each section of the header: `context` (joining, leaving, counters),
-//! `group`, `collective`, `request`, `prediction`, `status` (codes and texts). `boundary` keeps
+//! `group` (and `feedback`), `collective`, `request`, `prediction`, `status` (codes and texts). `boundary` keeps
 //! panics and null pointers on this side.
 //!
 //! Invariants: only `trib_*` symbols are exported; no panic crosses into C; no thread-local value
@@ -10,6 +10,7 @@
 mod boundary;
 mod collective;
 mod context;
+mod feedback;
 mod group;
 mod prediction;
 mod request;

@@ -62,7 +62,7 @@ pub use group::Group;
 pub use memory::Input;
 pub use params::{OutOfBand, Params, Progress};
 pub use request::Request;
-pub use sum_kind::SumKind;
+pub use sum_kind::{SumKind, feed_back};
 pub use trib_device::UserStream;
 pub use trib_messages::prediction::{Range, ShapePrediction};
 pub use trib_proto::{Limits, Path};

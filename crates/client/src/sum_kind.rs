@@ -2,7 +2,9 @@
 
 use trib_reduce::blocks;
 use trib_sums::Kind;
-use trib_wire::{Collective, INT8_BLOCK, ReduceOp, Signature};
+use trib_wire::{Collective, DataType, INT8_BLOCK, ReduceOp, Signature};
+
+use crate::error::Error;
 
 /// How a group takes sums of floating-point numbers, if not as they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,9 +64,27 @@ impl SumKind {
     }
 }
 
+/// Error feedback for vectors that are summed over and over in [`SumKind::Int8`]: adds the residual
+/// to `vector`, rounds each element to the nearest that travels as it is, and leaves in `residual`
+/// what that has taken away. Both hold elements of this type; a residual begins as zeros. A block of
+/// 32 elements with one that is not finite becomes no numbers, and leaves none.
+///
+/// # Errors
+/// `Unsupported` for types that are not quantised, and `Invalid` if the two have not one length.
+pub fn feed_back(dtype: DataType, vector: &mut [u8], residual: &mut [u8]) -> Result<(), Error> {
+    if !blocks::are_defined_on(dtype) {
+        return Err(Error::Unsupported(format!("int8 sums are of float32, float16 and bfloat16, not of {dtype}")));
+    }
+    if vector.len() != residual.len() || !vector.len().is_multiple_of(dtype.size()) {
+        let (own, other) = (vector.len(), residual.len());
+        return Err(Error::Invalid(format!("a vector of {own} bytes with a residual of {other}")));
+    }
+    blocks::feed_back(dtype, vector, residual);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
-    use trib_wire::DataType;
 
     use super::*;
     use crate::operation::{allreduce, bcast, reduce_scatter};
@@ -83,6 +103,17 @@ mod tests {
             assert_eq!(concerned(none), [false; 3]);
         }
         assert!(!SumKind::Int8.concerns(&sum(320, T::F32), 1), "a member alone has nobody to send to");
+    }
+
+    #[test]
+    fn error_feedback_is_for_vectors_that_are_quantised() {
+        let mut vector = 1.01f32.to_le_bytes();
+        let mut residual = 0.5f32.to_le_bytes();
+        feed_back(DataType::F32, &mut vector, &mut residual).unwrap();
+        let [rounded, rest] = [vector, residual].map(f32::from_le_bytes);
+        assert!(rounded + rest == 1.51 && rest != 0.0, "{rounded} and {rest}");
+        assert!(matches!(feed_back(DataType::F64, &mut [0; 8], &mut [0; 8]), Err(Error::Unsupported(_))));
+        assert!(matches!(feed_back(DataType::F32, &mut [0; 8], &mut [0; 4]), Err(Error::Invalid(_))));
     }
 
     #[test]

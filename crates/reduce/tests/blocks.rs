@@ -1,7 +1,7 @@
 //! Quantised blocks, held against arithmetic in float64 that shares no code with the kernels.
 
 use proptest::prelude::*;
-use trib_reduce::blocks::{Seed, count, dequantise, dequantise_on, quantise, quantise_on};
+use trib_reduce::blocks::{Seed, count, dequantise, dequantise_on, feed_back, feed_back_on, quantise, quantise_on};
 use trib_reduce::{FoldError, Path, fold_as, fold_blocks_on, fold_into};
 use trib_wire::{Arithmetic, DataType, INT8_BLOCK, INT8_BLOCK_BYTES, ReduceOp};
 
@@ -252,6 +252,70 @@ fn what_is_no_whole_number_of_blocks_is_refused_and_left() {
     let mut plain = [0; 8];
     fold_into(DataType::F32, ReduceOp::Sum, &mut plain, &[&bytes(&[1.0, 2.0])]).unwrap();
     assert_eq!(elements, plain);
+}
+
+/// By the words of the definition, in float64: the vector and the residual after error feedback.
+fn reference_feedback(vector: &[f32], residual: &[f32]) -> (Vec<f32>, Vec<f32>) {
+    let (mut rounded, mut rest) = (Vec::new(), Vec::new());
+    for (vector, residual) in vector.chunks(INT8_BLOCK).zip(residual.chunks(INT8_BLOCK)) {
+        let sums: Vec<f32> = vector.iter().zip(residual).map(|(own, other)| own + other).collect();
+        let largest = sums.iter().fold(0.0, |largest: f64, sum| largest.max(f64::from(*sum).abs()));
+        let is_odd = sums.iter().any(|sum| !sum.is_finite()) || largest > 127.0 * 2f64.powi(121);
+        let scale = (-126..=121).map(|exponent| 2f64.powi(exponent)).find(|scale| 127.0 * scale >= largest);
+        for sum in sums {
+            let own = (f64::from(sum) / scale.unwrap_or(1.0)).round_ties_even() * scale.unwrap_or(1.0);
+            rounded.push(if is_odd { f32::NAN } else { own as f32 });
+            rest.push(if is_odd { 0.0 } else { (f64::from(sum) - own) as f32 });
+        }
+    }
+    (rounded, rest)
+}
+
+proptest! {
+    #[test]
+    fn error_feedback_rounds_to_the_nearest_and_keeps_the_rest(
+        (vector, residual) in prop::collection::vec((any::<f32>(), any::<f32>(), -40i32..4), 1..100).prop_map(|drawn| {
+            let near = |value: f32, exponent: i32| f32::from_bits(value.to_bits() & 0x807f_ffff | 0x3f80_0000) * 2f32.powi(exponent);
+            let any = drawn.len() % 7 == 0;
+            drawn.into_iter().map(|(one, other, exponent)| match any {
+                true => (one, other),
+                false => (near(one, exponent), near(other, exponent - 8)),
+            }).unzip::<_, _, Vec<_>, Vec<_>>()
+        }),
+    ) {
+        let (rounded, rest) = reference_feedback(&vector, &residual);
+        for path in Path::available() {
+            let (mut own, mut other) = (bytes(&vector), bytes(&residual));
+            feed_back_on(path, DataType::F32, &mut own, &mut other);
+            let same = |found: &[f32], wanted: &[f32]| {
+                found.iter().zip(wanted).all(|(found, wanted)| found == wanted || found.is_nan() && wanted.is_nan())
+            };
+            prop_assert!(same(&floats(&own), &rounded), "{path}: {own:?}");
+            prop_assert!(same(&floats(&other), &rest), "{path}: {other:?}");
+            // What is rounded so travels as it is.
+            let blocks = quantised(&floats(&own), Seed::new(1, 2));
+            prop_assert!(same(&values_of(&blocks, vector.len()), &rounded));
+        }
+    }
+}
+
+#[test]
+fn error_feedback_of_short_floats_loses_nothing() {
+    // 96.0, 0.3 and 65504 as float16, then as bfloat16, of which the last has no room.
+    for (dtype, given) in [(DataType::F16, [0x5600u16, 0x34cd, 0x7bff]), (DataType::BF16, [0x42c0, 0x3e9a, 0x7f7f])] {
+        let (mut vector, mut residual) =
+            (given[..2].iter().flat_map(|bits| bits.to_le_bytes()).collect::<Vec<u8>>(), [0; 4]);
+        feed_back(dtype, &mut vector, &mut residual);
+        assert_eq!(
+            vector,
+            [given[0].to_le_bytes(), [0, 0]].concat(),
+            "96 is a multiple of its scale, and 0.3 is below half"
+        );
+        assert_eq!(residual, *[[0, 0], given[1].to_le_bytes()].concat());
+        let (mut vector, mut residual) = (given[2].to_le_bytes(), [0; 2]);
+        feed_back(dtype, &mut vector, &mut residual);
+        assert_eq!(residual, [0; 2], "what has no room comes back as nothing");
+    }
 }
 
 /// What travelled once has to be understood for ever: these bytes are part of the protocol.

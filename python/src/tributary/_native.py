@@ -107,6 +107,7 @@ PROTOTYPES = {
     "trib_group_free": (c_int, [c_void_p]),
     "trib_group_leave": (c_int, [c_void_p]),
     "trib_group_set_sums": (c_int, [c_void_p, c_int]),
+    "trib_int8_feed_back": (c_int, [c_void_p, c_void_p, c_size_t, c_int]),
     "trib_group_status": (c_int, [c_void_p]),
     "trib_group_error": (c_int, [c_void_p, c_char_p, c_size_t]),
     "trib_allreduce_nb": (c_int, [c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, POINTER(c_void_p)]),

@@ -45,16 +45,31 @@ pub(super) fn decode(block: &Bytes) -> Values {
     core::array::from_fn(|at| f32::from(block[HEAD + at] as i8) * scale)
 }
 
+/// The code of the scale of these elements, if they are numbers that have one.
+#[inline(always)]
+fn scale_of(values: &Values) -> Option<u32> {
+    let largest = values.iter().fold(0, |largest: u32, value| largest.max(value.to_bits() & !SIGN));
+    let scale = ((largest + BEYOND_127) >> FRACTION).saturating_sub(LARGEST_BIAS);
+    (scale <= SCALE_MAX).then_some(scale)
+}
+
+/// Each element as the nearest that a block with them can hold, ties to even.
+#[inline(always)]
+pub(super) fn nearest(values: &Values) -> Values {
+    let Some(scale) = scale_of(values) else { return [f32::NAN; INT8_BLOCK] };
+    let inverse = f32::from_bits((INVERSE - scale) << FRACTION);
+    let scale = f32::from_bits((scale + SCALE_BIAS) << FRACTION);
+    core::array::from_fn(|at| (values[at] * inverse + ALIGN - ALIGN) * scale)
+}
+
 /// Quantises the elements of a block with this seed of 24 bits.
 #[inline(always)]
 pub(super) fn encode(values: &Values, seed: u32, block: &mut Bytes) {
-    let largest = values.iter().fold(0, |largest: u32, value| largest.max(value.to_bits() & !SIGN));
-    let scale = ((largest + BEYOND_127) >> FRACTION).saturating_sub(LARGEST_BIAS);
-    if scale > SCALE_MAX {
+    let Some(scale) = scale_of(values) else {
         *block = [0; INT8_BLOCK_BYTES];
         block[0] = NO_NUMBERS;
         return;
-    }
+    };
     let inverse = f32::from_bits((INVERSE - scale) << FRACTION);
     let offsets = noise::offsets(seed);
     for ((code, value), offset) in block[HEAD..].iter_mut().zip(values).zip(offsets) {

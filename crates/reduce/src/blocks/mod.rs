@@ -22,11 +22,12 @@
 //! elements over two levels is off by 1.8 % instead of 1.3 %. For that zeros, small integers and
 //! whatever else has seven bits stay exact, in every fold in which their sum has seven bits, too.
 //!
-//! Modules: `block` (one block), `noise` (what is drawn).
+//! Modules: `block` (one block), `noise` (what is drawn), `feedback` (what rounding has taken away).
 //!
 //! Invariants: whatever bytes come as blocks, nothing panics, and all paths give the same bits.
 
 mod block;
+mod feedback;
 mod noise;
 
 use trib_wire::{DataType, INT8_BLOCK, INT8_BLOCK_BYTES, Scalar};
@@ -34,6 +35,7 @@ use trib_wire::{DataType, INT8_BLOCK, INT8_BLOCK_BYTES, Scalar};
 use crate::Path;
 use crate::element::{BF16, Element, F16, Unaligned, elements, elements_mut};
 use crate::environment::Environment;
+pub use feedback::{feed_back, feed_back_on};
 pub use noise::Seed;
 
 /// How many blocks so many elements have. The last one may be filled up with zeros.

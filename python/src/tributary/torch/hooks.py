@@ -17,6 +17,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from tributary._native import lib
+from tributary.datatypes import datatype
+from tributary.errors import check
 from tributary.torch.process_group import ProcessGroupTributary
 
 #: How many elements share a scale.
@@ -48,13 +51,25 @@ class Int8:
         will travel, and keeps what that takes away."""
         whose = tuple(id(parameter) for parameter in parameters)
         known, residual = self._residuals.get(number, ((), gradients))
-        if known == whose and residual.dtype == gradients.dtype and residual.shape == gradients.shape:
-            gradients.add_(residual)
-        rounded = nearest(gradients)
-        residual = gradients - rounded
-        # What is no number must not come back for ever.
-        self._residuals[number] = (whose, residual.nan_to_num_(0.0, 0.0, 0.0))
-        gradients.copy_(rounded)
+        if known != whose or residual.dtype != gradients.dtype or residual.shape != gradients.shape:
+            residual = torch.zeros_like(gradients)
+            self._residuals[number] = (whose, residual)
+        feed_back(gradients, residual)
+
+
+def feed_back(gradients: torch.Tensor, residual: torch.Tensor) -> None:
+    """Adds the residual to the gradients, rounds them, and leaves in the residual what that has taken
+    away."""
+    if gradients.device.type == "cpu" and gradients.is_contiguous():
+        code = datatype(str(gradients.dtype).removeprefix("torch.")).code
+        check(lib.trib_int8_feed_back(gradients.data_ptr(), residual.data_ptr(), gradients.numel(), code))
+        return
+    gradients.add_(residual)
+    rounded = nearest(gradients)
+    torch.sub(gradients, rounded, out=residual)
+    # What is no number must not come back for ever.
+    residual.nan_to_num_(0.0, 0.0, 0.0)
+    gradients.copy_(rounded)
 
 
 def nearest(vector: torch.Tensor) -> torch.Tensor:
