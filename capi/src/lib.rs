@@ -1,8 +1,8 @@
 //! `libtributary.so`: the C API of `include/tributary.h`.
 //!
 //! There is one file for each section of the header: `context` (joining, leaving, counters),
-//! `group` (and `feedback`), `collective`, `request`, `prediction`, `status` (codes and texts). `boundary` keeps
-//! panics and null pointers on this side.
+//! `group` (and `feedback`), `collective`, `request`, `prediction`, `status` (codes and texts).
+//! `boundary` keeps panics and null pointers on this side.
 //!
 //! Invariants: only `trib_*` symbols are exported; no panic crosses into C; no thread-local value
 //! has a destructor, so that the library can be unloaded once every context is finalized.

@@ -66,8 +66,8 @@ impl SumKind {
 
 /// Error feedback for vectors that are summed over and over in [`SumKind::Int8`]: adds the residual
 /// to `vector`, rounds each element to the nearest that travels as it is, and leaves in `residual`
-/// what that has taken away. Both hold elements of this type; a residual begins as zeros. A block of
-/// 32 elements with one that is not finite becomes no numbers, and leaves none.
+/// what that has taken away. Both hold elements of this type; a residual begins as zeros. A block
+/// of 32 elements with one that is not finite becomes no numbers, and leaves none.
 ///
 /// # Errors
 /// `Unsupported` for types that are not quantised, and `Invalid` if the two have not one length.

@@ -22,7 +22,8 @@
 //! elements over two levels is off by 1.8 % instead of 1.3 %. For that zeros, small integers and
 //! whatever else has seven bits stay exact, in every fold in which their sum has seven bits, too.
 //!
-//! Modules: `block` (one block), `noise` (what is drawn), `feedback` (what rounding has taken away).
+//! Modules: `block` (one block), `noise` (what is drawn), `feedback` (what rounding has taken
+//! away).
 //!
 //! Invariants: whatever bytes come as blocks, nothing panics, and all paths give the same bits.
 
