@@ -1056,8 +1056,14 @@ FAULTS = [
         package="trib-client",
     ),
     Fault(
-        "who takes from a board wakes nobody that waits for room",
-        [Edit(BOARDS, "            makes_room |= self.board.take(self.taken);\n", "            self.board.take(self.taken);\n")],
+        "who takes from a board and has a processor of its own wakes nobody that waits for room",
+        [Edit(BOARDS, "            if self.board.take(self.taken) && self.is_roomy {\n                self.wake(Wish::Room, bell);\n            }\n", "            self.board.take(self.taken);\n")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "who takes from a board and shares its processor wakes nobody that waits for room",
+        [Edit(BOARDS, "        if !self.is_roomy && self.taken > before && self.board.has_sleepers() {\n            self.wake(Wish::Room, bell);\n        }\n", "")],
         tests="boards::tests",
         package="trib-client",
     ),

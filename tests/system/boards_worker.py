@@ -33,6 +33,32 @@ def computing(argument):
     return {"took": took, "counters": counters}
 
 
+def long_waits(argument):
+    """Waits for a long operation, first for two milliseconds, then to the end. Returns the status of
+    the first wait, and how often the library has called the progress function meanwhile."""
+    called = [0]
+
+    def progress():
+        called[0] += 1
+
+    context = native.Context(progress=progress)
+    group = context.group()
+    mine, total = vectors(context.rank, context.size, argument["count"], 0)
+    out = np.full_like(mine, -1)
+    group.barrier().wait()
+    before, status = called[0], 0
+    request = group.allreduce(mine, out, "int64", "sum")
+    try:
+        request.wait(2)
+    except native.Failed as failed:
+        status = failed.status
+        request.wait()
+    progress_calls = called[0] - before
+    assert np.array_equal(out, total)
+    context.finalize()
+    return {"status": status, "progress": progress_calls}
+
+
 def short_ones_beside(argument):
     """Posts a long operation with a rank of another host. Two ranks of one host then do short ones
     over their board, without a pause, until they have the long one's result. Returns whether that

@@ -6,6 +6,8 @@ import unittest
 
 from harness import TRIB, Fabric, Ranks
 
+#: TRIB_ERR_TIMEOUT.
+TIMEOUT = -8
 #: Lengths below and above a cell, a page, a piece, a share and a window of pieces.
 COUNTS = [1, 12, 13, 700, 5000, 8192, 40_000, 100_000]
 
@@ -36,6 +38,12 @@ class Boards(unittest.TestCase):
         for result in results:
             self.assertLess(max(result["took"]), 20)
             self.assertEqual(result["counters"]["operations_board"], 10)
+
+    def test_a_wait_for_a_long_operation_has_its_limit_and_calls_back(self):
+        """Pieces come all the time, so that none of these waits sleeps."""
+        for result in run(2, "boards_worker", "long_waits", {"count": 24 << 20}):
+            self.assertEqual(result["status"], TIMEOUT)
+            self.assertGreater(result["progress"], 1)
 
     def test_short_operations_on_a_host_do_not_hold_up_those_of_several(self):
         results = run(3, "boards_worker", "short_ones_beside", {"count": 500_000, "limit": 20})

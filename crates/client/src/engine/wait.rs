@@ -63,8 +63,9 @@ impl Shared {
         engine.waiters += 1;
         let limit = timeout.map_or(Nanos::NEVER, |span| engine.lately() + nanos(span));
         engine.flush();
-        engine = self.spin(engine, completion)?;
-        engine = self.block(engine, completion, limit, waiter)?;
+        let keeps_coming;
+        (engine, keeps_coming) = self.spin(engine, completion)?;
+        engine = self.block(engine, completion, limit, waiter, keeps_coming)?;
         engine.waiters -= 1;
         let late = (!completion.is_done()).then(|| {
             let directory = &*engine.lanes[completion.lane()].driver.directory;
@@ -82,20 +83,21 @@ impl Shared {
         })
     }
 
+    /// Returns whether pieces keep coming, as `spin_at_board` does.
     fn spin<'a>(
         &'a self,
         mut engine: MutexGuard<'a, Engine>,
         completion: &Completion,
-    ) -> Result<MutexGuard<'a, Engine>, Error> {
+    ) -> Result<(MutexGuard<'a, Engine>, bool), Error> {
         if let Some(at) = completion.board() {
             return self.spin_at_board(engine, completion, at);
         }
         let at = completion.lane();
         if completion.is_done() || !completion.is_short() && engine.lanes[at].glance().is_none() {
-            return Ok(engine);
+            return Ok((engine, false));
         }
         let began = engine.clock.last_reading();
-        let Some(mut turns) = engine.patience.begin(began) else { return Ok(engine) };
+        let Some(mut turns) = engine.patience.begin(began) else { return Ok((engine, false)) };
         let mut looking = Looking::begin(&mut engine, at);
         while !completion.is_done() && turns.goes_on() {
             drop(engine);
@@ -113,18 +115,19 @@ impl Shared {
         looking.end(&mut engine);
         engine.patience.end(&turns, completion.is_done());
         engine.tend();
-        Ok(engine)
+        Ok((engine, false))
     }
 
-    /// The same for an operation over the board of the group with this index.
+    /// The same for an operation over the board of the group with this index. Returns whether it
+    /// has stopped though pieces keep coming, because something else is due.
     fn spin_at_board<'a>(
         &'a self,
         mut engine: MutexGuard<'a, Engine>,
         completion: &Completion,
         at: usize,
-    ) -> Result<MutexGuard<'a, Engine>, Error> {
+    ) -> Result<(MutexGuard<'a, Engine>, bool), Error> {
         if completion.is_done() {
-            return Ok(engine);
+            return Ok((engine, false));
         }
         if engine.boards.is_crowded(at) {
             processors::leave_current();
@@ -133,8 +136,12 @@ impl Shared {
         // what does not.
         let is_wide = engine.boards.is_wide(at);
         let is_roomy = engine.boards.is_roomy(at) && !is_wide;
+        let until = engine.lately() + LONGEST_SPIN;
+        let mut keeps_coming = false;
         let mut began = engine.clock.last_reading();
-        let Some(mut turns) = engine.patience_at_board(is_wide).begin(began) else { return Ok(engine) };
+        let Some(mut turns) = engine.patience_at_board(is_wide).begin(began) else { return Ok((engine, false)) };
+        // What the turns have shown is learnt once.
+        let mut is_learnt = false;
         // It is only needed by who speaks for the members of its host.
         let mut looking: Option<Looking> = None;
         while !completion.is_done() && turns.goes_on() {
@@ -160,29 +167,37 @@ impl Shared {
             engine = self.lock()?;
             engine.stare = stare;
             engine.clock.note(turns.last_look());
-            if found {
-                if let Some(looking) = looking.as_mut().filter(|_| has_landed) {
-                    looking.take(&mut engine, || true);
-                    engine.flush();
-                }
-                engine.advance_boards();
-                self.announce(&mut engine);
-                // Each piece of a long operation is waited for anew: how long all of them take says
-                // nothing about when the next comes.
-                if !is_wide && !completion.is_done() {
-                    engine.clock.read();
-                    began = engine.clock.last_reading();
-                    let patience = engine.patience_at_board(is_wide);
-                    patience.end(&turns, true);
-                    let Some(next) = patience.begin(began) else { break };
-                    turns = next;
-                }
+            if !found {
+                continue;
             }
+            if let Some(looking) = looking.as_mut().filter(|_| has_landed) {
+                looking.take(&mut engine, || true);
+                engine.flush();
+            }
+            let position = engine.boards.position(at);
+            engine.advance_boards();
+            self.announce(&mut engine);
+            // Each piece that comes of a long operation ends a wait: how long all of them take says
+            // nothing about when the next comes. Those that come from beyond the host do not,
+            // because they take longer than it pays to look for.
+            if is_wide || completion.is_done() || engine.boards.position(at) == position {
+                continue;
+            }
+            engine.clock.read();
+            keeps_coming = engine.lately() >= until;
+            if turns.last_look() != began {
+                engine.patience_at_board(is_wide).end(&turns, true);
+            }
+            began = engine.clock.last_reading();
+            let next = engine.patience_at_board(is_wide).begin(began).filter(|_| !keeps_coming);
+            is_learnt = next.is_none();
+            let Some(next) = next else { break };
+            turns = next;
         }
         if let Some(looking) = looking {
             looking.end(&mut engine);
         }
-        if turns.last_look() != began {
+        if turns.last_look() != began && !is_learnt {
             engine.patience_at_board(is_wide).end(&turns, completion.is_done());
         }
         // A program may do nothing but this, while others wait for what comes on a lane.
@@ -192,7 +207,7 @@ impl Shared {
         } else {
             engine.tend();
         }
-        Ok(engine)
+        Ok((engine, keeps_coming))
     }
 
     fn block<'a>(
@@ -201,6 +216,7 @@ impl Shared {
         completion: &Completion,
         limit: Nanos,
         waiter: Waiter,
+        mut keeps_coming: bool,
     ) -> Result<MutexGuard<'a, Engine>, Error> {
         if completion.is_done() {
             return Ok(engine);
@@ -225,6 +241,10 @@ impl Shared {
                     }
                 }
                 until = until.min(began + nanos(visits.due()));
+            }
+            if keeps_coming && let Some(at) = completion.board() {
+                (engine, keeps_coming) = self.spin_at_board(engine, completion, at)?;
+                continue;
             }
             // A sleep takes longer than a visit may be away while others send.
             let now = engine.now();
@@ -347,6 +367,9 @@ pub(super) const YIELDS: Yields = Yields { span: Duration::from_micros(300), cou
 /// The same at a board. Where members share processors, each of those that have this one's next
 /// copies and folds up to a window of pieces before it waits, too.
 pub(super) const BOARD_YIELDS: Yields = Yields { turn: Duration::from_millis(2), ..YIELDS };
+/// How long a thread goes on at a board while pieces keep coming, before it looks at what else is
+/// due: its own limit, the caller's progress function, the lanes.
+const LONGEST_SPIN: Nanos = Nanos::from_micros(500);
 /// Between two calls of the caller's progress function while a call blocks. A thousand wake-ups a
 /// second cost 2 to 3 % of a core, which is too much over minutes; and a long wait is a wait for a
 /// late rank and not for the network, so longer pauses cost nothing then. But other ranks may send

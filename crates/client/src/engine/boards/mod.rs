@@ -47,7 +47,7 @@ use crate::error::Error;
 use crate::group_state::GroupState;
 use crate::memory::Memory;
 use founding::{Arrivals, Founding, Verdict};
-use late::LATE_PAUSE;
+use late::{LATE_PAUSE, Position};
 use over_lane::OverLane;
 use room::Seat;
 use running::{Broken, Running};
@@ -516,6 +516,11 @@ impl Boards {
     /// The operation over the lane for which this member of a group waits.
     pub(super) fn flight(&self, at: usize) -> Option<&Completion> {
         self.running(at)?.flight().map(Arc::as_ref)
+    }
+
+    /// How far this member of a group is, if it has something under way there.
+    pub(super) fn position(&self, at: usize) -> Option<Position> {
+        self.running(at)?.position()
     }
 
     /// What a thread looks for that waits for an operation of this group; `None` if the group has

@@ -193,18 +193,21 @@ impl Running {
         !self.operations.is_empty()
     }
 
-    /// Gives, folds, sends and takes what can be. Returns whether an operation is over.
+    /// Gives, folds, sends and takes what can be, some windows of pieces at most: a member that is
+    /// always given more does not keep its caller for all of a long operation. Returns whether an
+    /// operation is over.
     pub(super) fn advance(&mut self, bell: &Bell, trunk: &mut dyn Trunk) -> Result<bool, Broken> {
         let done = self.done;
-        loop {
+        for _ in 0..WINDOWS_AT_ONCE {
             let gave = self.give(bell)?;
             let folded = self.fold_portions(bell)?;
             let sent = self.heads().is_some() && self.send_up(trunk)? | self.land(bell, trunk)?;
             let took = self.take(bell)?;
             if !(gave || folded || sent || took) || self.operations.is_empty() {
-                return Ok(self.done > done);
+                break;
             }
         }
+        Ok(self.done > done)
     }
 
     /// Takes what comes of a group that has failed, and shows it to the others. Returns whether an
@@ -219,6 +222,12 @@ impl Running {
 
     fn give(&mut self, bell: &Bell) -> Result<bool, Broken> {
         let before = self.given;
+        let gave = self.give_pieces(bell);
+        self.wake_for_given(before, bell);
+        gave.map(|()| self.given > before)
+    }
+
+    fn give_pieces(&mut self, bell: &Bell) -> Result<(), Broken> {
         while let Some(operation) = self.operations.get(self.giving) {
             let piece = self.given - operation.first;
             if piece == operation.cut.pieces() {
@@ -234,8 +243,7 @@ impl Running {
             }
             self.given += 1;
         }
-        self.wake_for_given(before, bell);
-        Ok(self.given > before)
+        Ok(())
     }
 
     /// Gives to the next piece, which is number `index` of its operation, and for which there is
@@ -303,6 +311,12 @@ impl Running {
 
     /// Folds portions of the pieces that this member has given, as long as there are any.
     fn fold_portions(&mut self, bell: &Bell) -> Result<bool, Broken> {
+        let folded = self.fold_pieces(bell);
+        self.wake_for_folded(bell);
+        folded
+    }
+
+    fn fold_pieces(&mut self, bell: &Bell) -> Result<bool, Broken> {
         if self.board.members() < portions_from(self.is_wide()) as usize {
             return Ok(false);
         }
@@ -333,7 +347,6 @@ impl Running {
                 self.wake_for_folded(bell);
             }
         }
-        self.wake_for_folded(bell);
         Ok(folded)
     }
 
@@ -406,7 +419,14 @@ impl Running {
 
     fn take(&mut self, bell: &Bell) -> Result<bool, Broken> {
         let before = self.taken;
-        let mut makes_room = false;
+        let took = self.take_pieces(bell);
+        if !self.is_roomy && self.taken > before && self.board.has_sleepers() {
+            self.wake(Wish::Room, bell);
+        }
+        took.map(|()| self.taken > before)
+    }
+
+    fn take_pieces(&mut self, bell: &Bell) -> Result<(), Broken> {
         while self.taken < self.given {
             let Some(Operation { cut, first, .. }) = self.operations.front() else { break };
             let (cut, piece) = (*cut, self.taken - *first);
@@ -430,19 +450,14 @@ impl Running {
             let ready = Piece { board: &self.board, shape: &self.shape, cut: &cut, number: self.taken, index: piece };
             ready.take(&mut self.folder, memory);
             self.taken += 1;
-            makes_room |= self.board.take(self.taken);
-            if makes_room && self.is_roomy {
+            if self.board.take(self.taken) && self.is_roomy {
                 self.wake(Wish::Room, bell);
-                makes_room = false;
             }
             if piece + 1 == cut.pieces() {
                 self.finish();
             }
         }
-        if makes_room {
-            self.wake(Wish::Room, bell);
-        }
-        Ok(self.taken > before)
+        Ok(())
     }
 
     fn finish(&mut self) {
@@ -484,3 +499,6 @@ fn calls(operations: &VecDeque<Operation>) -> impl Fn(&Signature) -> Option<Sign
 fn holding(operations: &VecDeque<Operation>, piece: u64) -> Option<&Operation> {
     operations.iter().find(|operation| piece < operation.first + operation.cut.pieces())
 }
+
+/// Of two members these are 4 MiB, a millisecond's work.
+const WINDOWS_AT_ONCE: usize = 4;

@@ -12,7 +12,7 @@ use super::{Operation, Running, holding};
 
 impl Running {
     /// Where this member is, if it has operations under way.
-    fn position(&self) -> Option<Position> {
+    pub(in super::super) fn position(&self) -> Option<Position> {
         self.is_busy().then_some((self.taken, self.given))
     }
 
