@@ -53,6 +53,12 @@ static struct sharp_coll_reduce_spec sum_of(const char *from, char *into, size_t
     return spec;
 }
 
+/* Nothing of an earlier call may pass for a result. */
+static void forget(void)
+{
+    memset(others, 0x5a, count * size_of(type));
+}
+
 static void by_every_call(void)
 {
     struct sharp_coll_reduce_spec spec = sum_of(given, sums, count);
@@ -63,10 +69,12 @@ static void by_every_call(void)
     spec = sum_of(others, others, count);
     CHECK_OK(sharp_coll_do_allreduce(comm, &spec));
     compare(0, count, "sharp_coll_do_allreduce in place");
+    forget();
     spec = sum_of(given, others, count);
     CHECK_OK(sharp_coll_do_allreduce_nb(comm, &spec, &request));
     CHECK_OK(sharp_coll_req_wait(request));
     compare(0, count, "sharp_coll_do_allreduce_nb");
+    forget();
     CHECK_OK(sharp_coll_do_reduce(comm, &spec));
     if (own_rank == spec.root)
         compare(0, count, "sharp_coll_do_reduce");
@@ -80,6 +88,7 @@ static void scatter(void)
 
     spec.rbuf_desc = buffer_of(others, block * size_of(type), NULL);
     spec.offset = 0;
+    forget();
     CHECK_OK(sharp_coll_do_reduce_scatter(comm, &spec));
     compare((size_t)own_rank * block, block, "sharp_coll_do_reduce_scatter");
 }
@@ -89,6 +98,7 @@ static void in_parts(size_t part)
     for (size_t from = 0; from < count; from += part) {
         size_t many = count - from < part ? count - from : part;
         struct sharp_coll_reduce_spec spec = sum_of(given + from * size_of(type), others, many);
+        forget();
         CHECK_OK(sharp_coll_do_allreduce(comm, &spec));
         compare(from, many, "a part");
     }

@@ -66,8 +66,9 @@ impl SumKind {
 
 /// Error feedback for vectors that are summed over and over in [`SumKind::Int8`]: adds the residual
 /// to `vector`, rounds each element to the nearest that travels as it is, and leaves in `residual`
-/// what that has taken away. Both hold elements of this type; a residual begins as zeros. A block
-/// of 32 elements with one that is not finite becomes no numbers, and leaves none.
+/// what that has taken away, as far as the type has digits for it. Both hold elements of this type;
+/// a residual begins as zeros. A block of 32 elements with one that is not finite, or above
+/// 127 x 2^121, becomes no numbers, and leaves none.
 ///
 /// # Errors
 /// `Unsupported` for types that are not quantised, and `Invalid` if the two have not one length.
@@ -85,7 +86,6 @@ pub fn feed_back(dtype: DataType, vector: &mut [u8], residual: &mut [u8]) -> Res
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::operation::{allreduce, bcast, reduce_scatter};
 

@@ -300,8 +300,8 @@ proptest! {
 }
 
 #[test]
-fn error_feedback_of_short_floats_loses_nothing() {
-    // 96.0, 0.3 and 65504 as float16, then as bfloat16, of which the last has no room.
+fn error_feedback_of_short_floats_keeps_what_they_have_digits_for() {
+    // 96.0, 0.3 and the largest number as float16, then as bfloat16.
     for (dtype, given) in [(DataType::F16, [0x5600u16, 0x34cd, 0x7bff]), (DataType::BF16, [0x42c0, 0x3e9a, 0x7f7f])] {
         let (mut vector, mut residual) =
             (given[..2].iter().flat_map(|bits| bits.to_le_bytes()).collect::<Vec<u8>>(), [0; 4]);
@@ -314,7 +314,16 @@ fn error_feedback_of_short_floats_loses_nothing() {
         assert_eq!(residual, *[[0, 0], given[1].to_le_bytes()].concat());
         let (mut vector, mut residual) = (given[2].to_le_bytes(), [0; 2]);
         feed_back(dtype, &mut vector, &mut residual);
-        assert_eq!(residual, [0; 2], "what has no room comes back as nothing");
+        // Of float16 63 scales of 1024, and 992; bfloat16's has no scale.
+        let wanted = if dtype == DataType::F16 { [0x7be0u16, 0x63c0] } else { [0x7fc0, 0] };
+        assert_eq!([vector, residual].map(u16::from_le_bytes), wanted);
+    }
+    // 129 is 64 scales of 2 and 1, 256 and that 1 are 64 scales of 4 and 1. 257 is no bfloat16.
+    let mut residual = [0; 2];
+    for (given, rounded) in [(0x4301u16, 0x4300u16), (0x4380, 0x4380)] {
+        let mut vector = given.to_le_bytes();
+        feed_back(DataType::BF16, &mut vector, &mut residual);
+        assert_eq!((u16::from_le_bytes(vector), u16::from_le_bytes(residual)), (rounded, 0x3f80));
     }
 }
 

@@ -1,7 +1,8 @@
 //! The parts of a floating-point number, and the one rounding of an integer to such a number.
 //!
-//! All of it is integer arithmetic: neither the rounding mode nor the treatment of denormals that
-//! the calling thread has set changes a bit.
+//! Parts and roundings are arithmetic on integers, which nothing changes that the calling thread
+//! has set. `value` and `times` are that of the processor, in the standard environment: see
+//! `native`.
 
 /// A floating-point type, whose numbers are handled as their bits.
 pub(crate) trait Float: Copy {

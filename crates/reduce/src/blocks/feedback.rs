@@ -6,9 +6,10 @@ use super::{Kernel, are_defined_on, block, run};
 use crate::Path;
 use crate::element::{BF16, Element, F16, Unaligned, elements_mut};
 
-/// Adds the residual to `vector`, rounds each element to the nearest that its block can hold, ties
-/// to even, and leaves in `residual` what that has taken away. What is rounded so travels as it is.
-/// A block with an element that is not finite becomes no numbers, and leaves no residual.
+/// Adds the residual to `vector`, rounds each element to the nearest that its block and its type
+/// can hold, ties to even, and leaves in `residual` what that has taken away, as far as the type
+/// has digits for it. What is rounded so travels as it is. A block that has no scale, because an
+/// element is not finite or above 127 x 2^121, becomes no numbers, and leaves no residual.
 ///
 /// # Panics
 ///
@@ -44,16 +45,24 @@ impl<E: Element<Wide = f32>> Kernel for FeedBack<'_, E> {
         for (elements, residual) in self.vector.chunks_mut(INT8_BLOCK).zip(self.residual.chunks_mut(INT8_BLOCK)) {
             let mut values = [0.0; INT8_BLOCK];
             for ((value, element), own) in values.iter_mut().zip(&*elements).zip(&*residual) {
-                *value = E::narrow(element.0.widen() + own.0.widen()).widen();
+                *value = element.0.widen() + own.0.widen();
             }
             let rounded = block::nearest(&values);
             for ((element, own), (value, rounded)) in
                 elements.iter_mut().zip(residual).zip(values.into_iter().zip(rounded))
             {
-                element.0 = E::narrow(rounded);
+                element.0 = within::<E>(rounded);
                 let lost = E::narrow(value - element.0.widen());
                 own.0 = if lost.widen().is_finite() { lost } else { E::narrow(0.0) };
             }
         }
     }
+}
+
+/// A multiple of the scale as an element. The largest numbers of float16 round to 64 scales, which
+/// it has not; 63 it has.
+#[inline(always)]
+fn within<E: Element<Wide = f32>>(rounded: f32) -> E {
+    let element = E::narrow(rounded);
+    if element.widen().is_infinite() { E::narrow(rounded - rounded / 64.0) } else { element }
 }

@@ -8,8 +8,9 @@
 
 The gradients of a bucket travel as integers of 8 bits with a scale for each 32 of them, a quarter of
 the bytes of float32, and nodes round their sums (docs/quantised-sums.md). With error feedback, what
-this rank's own rounding has taken from a gradient is added to that of the next step, so that nothing
-of a rank's gradients is lost for good.
+this rank's own rounding has taken from a gradient is added to that of the next step, so that small
+gradients of a rank arrive in the end. In memory of the host that is one pass over a bucket, on a GPU
+some kernels of torch.
 """
 
 from typing import Any
@@ -51,25 +52,29 @@ class Int8:
         will travel, and keeps what that takes away."""
         whose = tuple(id(parameter) for parameter in parameters)
         known, residual = self._residuals.get(number, ((), gradients))
-        if known != whose or residual.dtype != gradients.dtype or residual.shape != gradients.shape:
+        if known != whose or not alike(residual, gradients):
             residual = torch.zeros_like(gradients)
             self._residuals[number] = (whose, residual)
         feed_back(gradients, residual)
 
 
+def alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors have one type and shape, and lie in one kind of memory in one order."""
+    return (one.dtype, one.shape, one.device, one.stride()) == (other.dtype, other.shape, other.device, other.stride())
+
+
 def feed_back(gradients: torch.Tensor, residual: torch.Tensor) -> None:
     """Adds the residual to the gradients, rounds them, and leaves in the residual what that has taken
     away."""
-    if gradients.device.type == "cpu" and gradients.is_contiguous():
+    if gradients.device.type == "cpu" and gradients.is_contiguous() and alike(gradients, residual):
         code = datatype(str(gradients.dtype).removeprefix("torch.")).code
         check(lib.trib_int8_feed_back(gradients.data_ptr(), residual.data_ptr(), gradients.numel(), code))
         return
-    gradients.add_(residual)
-    rounded = nearest(gradients)
-    torch.sub(gradients, rounded, out=residual)
+    wanted = gradients.float() + residual.float()
+    rounded = nearest(wanted)
+    gradients.copy_(within(rounded, gradients.dtype))
     # What is no number must not come back for ever.
-    residual.nan_to_num_(0.0, 0.0, 0.0)
-    gradients.copy_(rounded)
+    residual.copy_((wanted - gradients.float()).nan_to_num(0.0, 0.0, 0.0))
 
 
 def nearest(vector: torch.Tensor) -> torch.Tensor:
@@ -82,8 +87,15 @@ def nearest(vector: torch.Tensor) -> torch.Tensor:
     # it.
     exponent = exponent - 7 + (fraction > LARGEST / 128).int()
     scale = torch.ldexp(torch.ones_like(largest), exponent.clamp(LEAST_EXPONENT, MOST_EXPONENT))
-    rounded = torch.where(largest.isfinite(), (padded / scale).round() * scale, torch.nan)
-    return rounded.view(-1)[: vector.numel()].to(vector.dtype)
+    has_scale = largest <= LARGEST * 2.0**MOST_EXPONENT
+    rounded = torch.where(has_scale, (padded / scale).round() * scale, torch.nan)
+    return within(rounded.view(-1)[: vector.numel()], vector.dtype)
+
+
+def within(rounded: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Multiples of scales as elements of this type. The largest numbers of float16 round to 64
+    scales, which it has not; 63 it has."""
+    return torch.where(rounded.to(dtype).isinf(), rounded - rounded / 64, rounded).to(dtype)
 
 
 def int8(state: Int8, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
