@@ -81,12 +81,12 @@ pub fn spread(layout: &Layout, vector: &[u8], limbs: &mut [u8]) {
 }
 
 /// A block that is to be laid out.
-struct Laying<'a, F, L> {
-    layout: &'a Layout,
-    shape: &'a Shape,
-    block: &'a [u8],
-    limbs: &'a mut [u8],
-    of: PhantomData<(F, L)>,
+pub(crate) struct Laying<'a, F, L> {
+    pub(crate) layout: &'a Layout,
+    pub(crate) shape: &'a Shape,
+    pub(crate) block: &'a [u8],
+    pub(crate) limbs: &'a mut [u8],
+    pub(crate) of: PhantomData<(F, L)>,
 }
 
 impl<F: Float, L: Limb> Work for Laying<'_, F, L> {
@@ -94,63 +94,55 @@ impl<F: Float, L: Limb> Work for Laying<'_, F, L> {
 
     #[inline(always)]
     fn run(self, is_wide: bool) {
-        block_of::<F, L>(self.layout, self.shape, self.block, self.limbs, is_wide);
-    }
-}
-
-#[inline(always)]
-pub(crate) fn block_of<F: Float, L: Limb>(
-    layout: &Layout,
-    shape: &Shape,
-    block: &[u8],
-    limbs: &mut [u8],
-    is_wide: bool,
-) {
-    let elements = block.len() / F::SIZE;
-    let native = native::into_integers::<F>(shape).filter(|_| is_wide);
-    match layout.kind {
-        Kind::Fixed if let Some(factor) = native => {
-            for (target, bytes) in limbs.chunks_exact_mut(L::SIZE).zip(block.chunks_exact(F::SIZE)) {
-                L::store(native::rounded::<F>(F::load(bytes), factor), target);
-            }
-        }
-        Kind::Fixed => {
-            let (numbers, counters) = limbs.split_at_mut(if shape.bits > 0 { elements * L::SIZE } else { 0 });
-            for (target, bytes) in numbers.chunks_exact_mut(L::SIZE).zip(block.chunks_exact(F::SIZE)) {
-                L::store(as_fixed::<F>(F::load(bytes), shape.unit), target);
-            }
-            count_apart::<F, L>(layout, shape, block, counters);
-        }
-        Kind::Exact if shape.bits + shape.below(layout.counter) <= SHORT_BITS => {
-            let below = shape.below(layout.counter);
-            let mut integers = [0i64; BLOCK];
-            let both = integers.iter_mut().zip(block.chunks_exact(F::SIZE));
-            match native {
-                Some(factor) => both.for_each(|(integer, bytes)| *integer = native::exact::<F>(F::load(bytes), factor)),
-                None => both.for_each(|(integer, bytes)| {
-                    *integer = as_short::<F>(F::load(bytes), shape, layout.counter, below)
-                }),
-            }
-            for (limb, row) in limbs.chunks_exact_mut((elements * L::SIZE).max(1)).enumerate() {
-                // The highest limb has the sign; those below it are not negative.
-                let (down, is_top) = (limb as u32 * layout.bits_of_limb, limb as u32 + 1 == shape.limbs);
-                let mask = if is_top { -1 } else { (1 << layout.bits_of_limb) - 1 };
-                for (target, integer) in row.chunks_exact_mut(L::SIZE).zip(integers) {
-                    L::store(integer >> down & mask, target);
+        let Laying { layout, shape, block, limbs, .. } = self;
+        let elements = block.len() / F::SIZE;
+        let native = native::into_integers::<F>(shape).filter(|_| is_wide);
+        match layout.kind {
+            Kind::Fixed if let Some(factor) = native => {
+                for (target, bytes) in limbs.chunks_exact_mut(L::SIZE).zip(block.chunks_exact(F::SIZE)) {
+                    L::store(native::rounded::<F>(F::load(bytes), factor), target);
                 }
             }
-        }
-        Kind::Exact => {
-            let below = shape.below(layout.counter);
-            limbs.fill(0);
-            for (at, bytes) in block.chunks_exact(F::SIZE).enumerate() {
-                let mut add = |limb: u32, value: i64| {
-                    let start = (limb as usize * elements + at) * L::SIZE;
-                    if let Some(target) = limbs.get_mut(start..start + L::SIZE) {
-                        L::store(L::load(target).wrapping_add(value), target);
+            Kind::Fixed => {
+                let (numbers, counters) = limbs.split_at_mut(if shape.bits > 0 { elements * L::SIZE } else { 0 });
+                for (target, bytes) in numbers.chunks_exact_mut(L::SIZE).zip(block.chunks_exact(F::SIZE)) {
+                    L::store(as_fixed::<F>(F::load(bytes), shape.unit), target);
+                }
+                count_apart::<F, L>(layout, shape, block, counters);
+            }
+            Kind::Exact if shape.bits + shape.below(layout.counter) <= SHORT_BITS => {
+                let below = shape.below(layout.counter);
+                let mut integers = [0i64; BLOCK];
+                let both = integers.iter_mut().zip(block.chunks_exact(F::SIZE));
+                match native {
+                    Some(factor) => {
+                        both.for_each(|(integer, bytes)| *integer = native::exact::<F>(F::load(bytes), factor))
                     }
-                };
-                cut_up::<F>(F::load(bytes), layout, shape, below, &mut add);
+                    None => both.for_each(|(integer, bytes)| {
+                        *integer = as_short::<F>(F::load(bytes), shape, layout.counter, below)
+                    }),
+                }
+                for (limb, row) in limbs.chunks_exact_mut((elements * L::SIZE).max(1)).enumerate() {
+                    // The highest limb has the sign; those below it are not negative.
+                    let (down, is_top) = (limb as u32 * layout.bits_of_limb, limb as u32 + 1 == shape.limbs);
+                    let mask = if is_top { -1 } else { (1 << layout.bits_of_limb) - 1 };
+                    for (target, integer) in row.chunks_exact_mut(L::SIZE).zip(integers) {
+                        L::store(integer >> down & mask, target);
+                    }
+                }
+            }
+            Kind::Exact => {
+                let below = shape.below(layout.counter);
+                limbs.fill(0);
+                for (at, bytes) in block.chunks_exact(F::SIZE).enumerate() {
+                    let mut add = |limb: u32, value: i64| {
+                        let start = (limb as usize * elements + at) * L::SIZE;
+                        if let Some(target) = limbs.get_mut(start..start + L::SIZE) {
+                            L::store(L::load(target).wrapping_add(value), target);
+                        }
+                    };
+                    cut_up::<F>(F::load(bytes), layout, shape, below, &mut add);
+                }
             }
         }
     }

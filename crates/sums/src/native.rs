@@ -58,13 +58,16 @@ const BOUND: f64 = (1u64 << 62) as f64;
 
 #[cfg(test)]
 mod tests {
+    use std::marker::PhantomData;
+
     use trib_reduce::Environment;
     use trib_wire::DataType;
 
     use super::*;
     use crate::float::{Brain, Double, Half, Single};
-    use crate::limbs::{Limb as _, block_of as lay_out};
-    use crate::settle::block_of as settle;
+    use crate::limbs::{Laying, Limb as _};
+    use crate::processor::Work as _;
+    use crate::settle::Settling;
     use crate::{BLOCK, Kind, Layout, Width, survey};
 
     /// Draws of a generator whose numbers repeat from run to run.
@@ -116,11 +119,11 @@ mod tests {
             let mut results = [vec![0; block.len()], vec![0; block.len()]];
             for (is_wide, (limbs, result)) in [false, true].into_iter().zip(limbs.iter_mut().zip(&mut results)) {
                 crate::limbs::for_limb!(layout.width(), L => {
-                    lay_out::<F, L>(&layout, shape, &block, limbs, is_wide);
+                    Laying::<F, L> { layout: &layout, shape, block: &block, limbs, of: PhantomData }.run(is_wide);
                     if round % 3 == 0 {
                         limbs.iter_mut().zip(Draws(round).block::<F>()).for_each(|(byte, any)| *byte ^= any);
                     }
-                    settle::<F, L>(&layout, shape, limbs, result, is_wide);
+                    Settling::<F, L> { layout: &layout, shape, limbs, block: result, of: PhantomData }.run(is_wide);
                 });
             }
             if round % 10 != 0 {

@@ -31,12 +31,12 @@ pub fn settle(layout: &Layout, limbs: &[u8], vector: &mut [u8]) {
 }
 
 /// A block whose limbs are to become elements.
-struct Settling<'a, F, L> {
-    layout: &'a Layout,
-    shape: &'a Shape,
-    limbs: &'a [u8],
-    block: &'a mut [u8],
-    of: PhantomData<(F, L)>,
+pub(crate) struct Settling<'a, F, L> {
+    pub(crate) layout: &'a Layout,
+    pub(crate) shape: &'a Shape,
+    pub(crate) limbs: &'a [u8],
+    pub(crate) block: &'a mut [u8],
+    pub(crate) of: PhantomData<(F, L)>,
 }
 
 impl<F: Float, L: Limb> Work for Settling<'_, F, L> {
@@ -44,53 +44,43 @@ impl<F: Float, L: Limb> Work for Settling<'_, F, L> {
 
     #[inline(always)]
     fn run(self, is_wide: bool) {
-        block_of::<F, L>(self.layout, self.shape, self.limbs, self.block, is_wide);
-    }
-}
-
-#[inline(always)]
-pub(crate) fn block_of<F: Float, L: Limb>(
-    layout: &Layout,
-    shape: &Shape,
-    limbs: &[u8],
-    block: &mut [u8],
-    is_wide: bool,
-) {
-    let elements = block.len() / F::SIZE;
-    let row = elements * L::SIZE;
-    let limb = |number: u32, at: usize| L::load(&limbs[number as usize * row + at * L::SIZE..][..L::SIZE]);
-    let below = shape.below(layout.counter);
-    let bits = shape.bits + below + layout.counter;
-    let targets = block.chunks_exact_mut(F::SIZE).enumerate();
-    let native = native::into_numbers::<F>(shape, bits).filter(|_| is_wide);
-    match layout.kind {
-        Kind::Fixed if let Some(factor) = native.filter(|_| shape.bits > 0) => {
-            for ((_, target), sum) in targets.zip(limbs.chunks_exact(L::SIZE)) {
-                F::store(F::times(L::load(sum), factor), target);
-            }
-        }
-        Kind::Fixed => targets.for_each(|(at, target)| {
-            F::store(fixed::<F>(layout, shape, |number| limb(number, at)), target);
-        }),
-        Kind::Exact if bits <= SHORT_BITS => {
-            let mut sums = [0i64; BLOCK];
-            for (number, row) in limbs.chunks_exact(row.max(1)).enumerate() {
-                for (sum, own) in sums.iter_mut().zip(row.chunks_exact(L::SIZE)) {
-                    *sum = sum.wrapping_add(L::load(own).wrapping_shl(number as u32 * layout.bits_of_limb));
+        let Settling { layout, shape, limbs, block, .. } = self;
+        let elements = block.len() / F::SIZE;
+        let row = elements * L::SIZE;
+        let limb = |number: u32, at: usize| L::load(&limbs[number as usize * row + at * L::SIZE..][..L::SIZE]);
+        let below = shape.below(layout.counter);
+        let bits = shape.bits + below + layout.counter;
+        let targets = block.chunks_exact_mut(F::SIZE).enumerate();
+        let native = native::into_numbers::<F>(shape, bits).filter(|_| is_wide);
+        match layout.kind {
+            Kind::Fixed if let Some(factor) = native.filter(|_| shape.bits > 0) => {
+                for ((_, target), sum) in targets.zip(limbs.chunks_exact(L::SIZE)) {
+                    F::store(F::times(L::load(sum), factor), target);
                 }
             }
-            let both = targets.zip(sums);
-            match native {
-                Some(factor) => both.for_each(|((_, target), sum)| F::store(F::times(sum, factor), target)),
-                None => both.for_each(|((_, target), sum)| F::store(short::<F>(layout, shape, below, sum), target)),
+            Kind::Fixed => targets.for_each(|(at, target)| {
+                F::store(fixed::<F>(layout, shape, |number| limb(number, at)), target);
+            }),
+            Kind::Exact if bits <= SHORT_BITS => {
+                let mut sums = [0i64; BLOCK];
+                for (number, row) in limbs.chunks_exact(row.max(1)).enumerate() {
+                    for (sum, own) in sums.iter_mut().zip(row.chunks_exact(L::SIZE)) {
+                        *sum = sum.wrapping_add(L::load(own).wrapping_shl(number as u32 * layout.bits_of_limb));
+                    }
+                }
+                let both = targets.zip(sums);
+                match native {
+                    Some(factor) => both.for_each(|((_, target), sum)| F::store(F::times(sum, factor), target)),
+                    None => both.for_each(|((_, target), sum)| F::store(short::<F>(layout, shape, below, sum), target)),
+                }
             }
+            Kind::Exact if bits <= LONG_BITS => targets.for_each(|(at, target)| {
+                F::store(long::<F>(layout, shape, below, |number| limb(number, at)), target);
+            }),
+            Kind::Exact => targets.for_each(|(at, target)| {
+                F::store(wide::<F>(layout, shape, below, |number| limb(number, at)), target);
+            }),
         }
-        Kind::Exact if bits <= LONG_BITS => targets.for_each(|(at, target)| {
-            F::store(long::<F>(layout, shape, below, |number| limb(number, at)), target);
-        }),
-        Kind::Exact => targets.for_each(|(at, target)| {
-            F::store(wide::<F>(layout, shape, below, |number| limb(number, at)), target);
-        }),
     }
 }
 

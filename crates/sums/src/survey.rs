@@ -99,33 +99,29 @@ impl<F: Float> Work for Looking<'_, F> {
 
     #[inline(always)]
     fn run(self, _: bool) -> Survey {
-        of_block::<F>(self.kind, self.block)
+        let Looking { kind, block, .. } = self;
+        let mut largest = 0;
+        let (mut has_minus, mut has_other) = (false, false);
+        for bytes in block.chunks_exact(F::SIZE) {
+            let bits = F::load(bytes);
+            let magnitude = bits & !F::SIGN;
+            let is_other = magnitude >= F::INFINITY;
+            has_other |= is_other;
+            has_minus |= bits == F::SIGN;
+            // Magnitudes compare as their bits do.
+            largest = largest.max(if is_other { 0 } else { magnitude });
+        }
+        let tail = if has_other { 2 } else { i16::from(has_minus) };
+        if largest == 0 {
+            return Survey { top: NONE, low: NONE, tail };
+        }
+        let low = match kind {
+            Kind::Fixed => NONE,
+            Kind::Exact => -(finest::<F>(block) as i16),
+        };
+        let largest = parts::<F>(largest);
+        Survey { top: (largest.unit + bit_len(largest.magnitude)) as i16, low, tail }
     }
-}
-
-#[inline(always)]
-fn of_block<F: Float>(kind: Kind, block: &[u8]) -> Survey {
-    let mut largest = 0;
-    let (mut has_minus, mut has_other) = (false, false);
-    for bytes in block.chunks_exact(F::SIZE) {
-        let bits = F::load(bytes);
-        let magnitude = bits & !F::SIGN;
-        let is_other = magnitude >= F::INFINITY;
-        has_other |= is_other;
-        has_minus |= bits == F::SIGN;
-        // Magnitudes compare as their bits do.
-        largest = largest.max(if is_other { 0 } else { magnitude });
-    }
-    let tail = if has_other { 2 } else { i16::from(has_minus) };
-    if largest == 0 {
-        return Survey { top: NONE, low: NONE, tail };
-    }
-    let low = match kind {
-        Kind::Fixed => NONE,
-        Kind::Exact => -(finest::<F>(block) as i16),
-    };
-    let largest = parts::<F>(largest);
-    Survey { top: (largest.unit + bit_len(largest.magnitude)) as i16, low, tail }
 }
 
 /// The exponent of the finest bit that is set in an element, of which one at least is finite and

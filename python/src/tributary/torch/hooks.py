@@ -19,8 +19,8 @@ import torch
 import torch.distributed as dist
 
 from tributary._native import lib
-from tributary.datatypes import datatype
 from tributary.errors import check
+from tributary.torch import reduction
 from tributary.torch.process_group import ProcessGroupTributary
 
 #: How many elements share a scale.
@@ -67,7 +67,7 @@ def feed_back(gradients: torch.Tensor, residual: torch.Tensor) -> None:
     """Adds the residual to the gradients, rounds them, and leaves in the residual what that has taken
     away."""
     if gradients.device.type == "cpu" and gradients.is_contiguous() and alike(gradients, residual):
-        code = datatype(str(gradients.dtype).removeprefix("torch.")).code
+        code = reduction.TYPES[gradients.dtype].code
         check(lib.trib_int8_feed_back(gradients.data_ptr(), residual.data_ptr(), gradients.numel(), code))
         return
     wanted = gradients.float() + residual.float()
