@@ -459,8 +459,23 @@ FAULTS = [
     ),
     Fault(
         "a rank that fails while it replays does not leave",
-        [Edit(LEAF, "        if !group.said_left {\n", "        if group.said_left {\n")],
+        [Edit(LEAF, "        if !group.said_left {\n            out.transmit", "        if group.said_left {\n            out.transmit")],
         tests="replay::",
+    ),
+    Fault(
+        "a rank forgets a group that it has not left because the node says so",
+        [Edit(LEAF, "        if !group.said_left {\n            return out.note", "        if false {\n            return out.note")],
+        tests="replay::",
+    ),
+    Fault(
+        "all hold what this rank lacks because the node says so",
+        [Edit(LEAF_LLT, "mark.min(self.low()), &mut self.kept", "mark, &mut self.kept")],
+        tests="replay::",
+    ),
+    Fault(
+        "a group whose numbers are used up takes another vector",
+        [Edit(LEAF, "if cut.pieces() > NUMBER_MAX.saturating_sub(posted) {", "if false {")],
+        tests="numbers::",
     ),
     Fault(
         "what was given up is asked after in the next epoch",

@@ -93,6 +93,11 @@ impl Datagrams {
         self.operations.push_back(operation);
     }
 
+    /// The number of the next fragment to be posted.
+    pub(super) fn posted(&self) -> u64 {
+        self.next
+    }
+
     pub(super) fn outstanding(&self) -> usize {
         self.operations.iter().filter(|operation| !operation.over).count() + self.kept.undecided()
     }
@@ -117,9 +122,10 @@ impl Datagrams {
         self.deadline
     }
 
-    /// Every member holds all results below this number.
+    /// Every member holds all results below this number. That cannot be more than this one holds,
+    /// whatever the node says.
     pub(super) fn on_mark(&mut self, at: &mut At<'_, impl LeafOutput>, mark: u64) {
-        self.tidings.hear(at, mark, &mut self.kept);
+        self.tidings.hear(at, mark.min(self.low()), &mut self.kept);
     }
 
     /// The bytes that the driver keeps for other ranks.

@@ -46,6 +46,7 @@ pub use output::{GroupId, LeafOutput, Note, OpId, Payload, Slice};
 
 use std::collections::BTreeMap;
 
+use trib_wire::header::NUMBER_MAX;
 use trib_wire::{
     Body, Epoch, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Marks, Placement, RankList, Reason,
     Signature, Standing,
@@ -77,7 +78,8 @@ pub enum LeafError {
     UnknownGroup,
     /// The root is not a rank of the group.
     BadRoot,
-    /// The vector has 2^63 bytes or more.
+    /// The vector has 2^63 bytes or more, or the group's pieces would get numbers that no frame
+    /// carries.
     TooLong,
     /// The operator is not defined for the type.
     Unsupported,
@@ -271,6 +273,13 @@ impl LeafCore {
         }
         let total = window::vector_elements(&signature, state.seat.size).ok_or(LeafError::TooLong)?;
         let cut = Cut::new(&self.edge.config.limits, signature.layout(), total).ok_or(LeafError::NoRoom)?;
+        let posted = match cut.path {
+            Path::Stream => state.streams.posted(),
+            Path::Datagram => state.datagrams.posted(),
+        };
+        if cut.pieces() > NUMBER_MAX.saturating_sub(posted) {
+            return Err(LeafError::TooLong);
+        }
         let operation = Operation::new(id, signature, state.seat, state.take_number(number), cut);
         match cut.path {
             Path::Stream => state.streams.post(operation),
@@ -607,17 +616,20 @@ impl LeafCore {
         out.transmit(Path::Stream, &self.edge.group_header(name, Kind::Leave), Payload::None);
     }
 
-    /// All members have freed a group.
+    /// All members have left a group. That cannot be before this rank has said that it has: till
+    /// then its own operations may not be over.
     fn on_freed(&mut self, header: &Header, out: &mut impl LeafOutput) {
         let name = (header.group, header.generation);
-        let Some(id) = self.left_behind.remove(&name) else {
+        let Some(id) = self.left_behind.get(&name).copied() else {
             return self.concluded.freed(&Some(name));
         };
-        if let Some(group) = self.groups.get_mut(&id) {
-            group.forget(out);
-            group.step(Event::Freed);
-            self.remove(id);
+        let group = live(&mut self.groups, id);
+        if !group.said_left {
+            return out.note(Note::Violation);
         }
+        group.forget(out);
+        group.step(Event::Freed);
+        self.remove(id);
     }
 
     /// Somebody resumes a group. If this rank has done with it, nobody need wait for it.

@@ -39,6 +39,11 @@ impl Cut {
         (piece > 0).then_some(Cut { path, layout, total, piece: u64::from(piece) })
     }
 
+    /// The number of pieces. It is at least one, because a vector of no bytes still synchronises.
+    pub(super) fn pieces(&self) -> u64 {
+        self.total.div_ceil(self.piece).max(1)
+    }
+
     /// The elements of the piece with this number in the operation.
     fn piece(&self, number: u64) -> Range<u64> {
         let start = (number * self.piece).min(self.total);
@@ -54,7 +59,6 @@ pub(super) struct Operation {
     lane: u16,
     /// The number of its first piece in the group, which is set when it starts.
     pub(super) base: u64,
-    /// The number of pieces. It is at least one, because a vector of no bytes still synchronises.
     pub(super) pieces: u64,
     /// The number of pieces whose results are here; after a change of the epoch, of those that have
     /// come in this epoch or need not come any more.
@@ -78,7 +82,7 @@ impl Operation {
             op_seq,
             lane,
             base: 0,
-            pieces: cut.total.div_ceil(cut.piece).max(1),
+            pieces: cut.pieces(),
             done: 0,
             over: false,
             copied: 0,

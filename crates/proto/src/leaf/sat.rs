@@ -112,6 +112,11 @@ impl Streams {
         self.waiting.push_back(operation);
     }
 
+    /// The number of the next segment to be posted.
+    pub(super) fn posted(&self) -> u64 {
+        self.posted
+    }
+
     pub(super) fn outstanding(&self) -> usize {
         let under_way = self.active.iter().chain(&self.waiting);
         under_way.filter(|operation| !operation.over).count() + self.kept.undecided()
@@ -285,9 +290,10 @@ impl Streams {
         self.tidings.stable().max(self.got.saturating_sub(self.flight))
     }
 
-    /// Every member holds all results below this number.
+    /// Every member holds all results below this number. That cannot be more than this one holds,
+    /// whatever the node says.
     pub(super) fn on_mark(&mut self, at: &mut At<'_, impl LeafOutput>, mark: u64) {
-        self.tidings.hear(at, mark, &mut self.kept);
+        self.tidings.hear(at, mark.min(self.low()), &mut self.kept);
     }
 
     /// The bytes that the driver keeps for other ranks.

@@ -54,7 +54,7 @@ fn core_with_room(room: Option<u64>) -> LeafCore {
 
 /// The frames that the core sends.
 #[derive(Default)]
-struct Wire(Vec<Header>);
+pub struct Wire(pub Vec<Header>);
 
 impl Wire {
     fn segments(&mut self) -> Vec<Header> {

@@ -2,6 +2,7 @@
 
 mod board;
 mod flight;
+mod numbers;
 mod parts;
 mod recovery;
 mod replay;

@@ -1,7 +1,7 @@
 //! A rank that sends again, in a new epoch, what others lack of operations that are over for it.
 
 use trib_messages::policy::Recovery;
-use trib_proto::leaf::{GroupId, OpId, Post};
+use trib_proto::leaf::{GroupId, Note, OpId, Post};
 use trib_proto::{Limits, Nanos, Path};
 use trib_wire::body::Held;
 use trib_wire::header::FLAG_STREAM;
@@ -224,6 +224,53 @@ fn who_has_freed_a_strict_group_that_failed_stays_until_all_have_left_it() {
 }
 
 /// The first group.
+#[test]
+fn a_node_that_calls_a_group_left_before_this_rank_has_left_it_is_not_believed() {
+    let (mut leaf, group, id, sent) = posted_under(Recovery::Strict);
+    let result = Header { kind: Kind::Result, ..sent };
+    leaf.core.on_frame(ms(1), Path::Datagram, &result, Body::None, &mut leaf.memory);
+    let next = Epoch(EPOCH.0 + 1);
+    leaf.core.on_link_down(&mut leaf.memory);
+    leaf.core.on_link_up(ms(2), next, &mut leaf.memory);
+    make(&mut leaf, ms(3), next);
+    leaf.core.free_group(ms(3), group, &mut leaf.memory);
+    assert_eq!(leaf.core.outstanding(), 1, "whether the barrier is over is for the others to say");
+    leaf.memory.node_is_wrong = true;
+    leaf.core.on_frame(ms(4), Path::Stream, &from_node(Kind::Freed, next), Body::None, &mut leaf.memory);
+    assert_eq!((leaf.core.outstanding(), leaf.memory.notes.last()), (1, Some(&Note::Violation)));
+    leaf.memory.node_is_wrong = false;
+    let result = Header { epoch: next, ..result };
+    leaf.core.on_frame(ms(5), Path::Datagram, &result, Body::None, &mut leaf.memory);
+    let mark = Header { mark: 1, ..from_node(Kind::Mark, next) };
+    leaf.core.on_frame(ms(6), Path::Stream, &mark, Body::None, &mut leaf.memory);
+    assert_eq!(leaf.memory.done[&id], Ok(0..0));
+    assert!(take(&mut leaf, Kind::Leave).is_some());
+    leaf.core.on_frame(ms(7), Path::Stream, &from_node(Kind::Freed, next), Body::None, &mut leaf.memory);
+    assert_eq!(leaf.core.groups_left_behind(), 0);
+}
+
+#[test]
+fn a_node_that_calls_results_held_by_all_which_this_rank_lacks_is_not_believed() {
+    let (mut leaf, group, first, _) = posted_under(Recovery::Strict);
+    let post = Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Barrier, 0, 0) };
+    leaf.core.post(ms(0), group, &post, &mut leaf.memory).expect("the group is there");
+    let second = leaf.memory.sent.last().expect("the second barrier was sent").header;
+    // Only the second result comes, and with it the word that all have both.
+    let result = Header { kind: Kind::Result, mark: 2, ..second };
+    leaf.core.on_frame(ms(1), Path::Datagram, &result, Body::None, &mut leaf.memory);
+    assert_eq!(leaf.core.outstanding(), 2);
+    // What is posted in the next epoch, which begins with the first, has a number of its own.
+    let next = Epoch(EPOCH.0 + 1);
+    leaf.core.on_link_down(&mut leaf.memory);
+    leaf.core.on_link_up(ms(2), next, &mut leaf.memory);
+    make(&mut leaf, ms(3), next);
+    let post = Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Barrier, 0, 0) };
+    leaf.core.post(ms(4), group, &post, &mut leaf.memory).expect("the group is there");
+    let sent = leaf.memory.sent.iter().filter(|frame| frame.header.epoch == next && frame.path == Path::Datagram);
+    assert_eq!(sent.map(|frame| frame.header.seq).collect::<Vec<_>>(), [0, 1, 2]);
+    assert!(!leaf.memory.done.contains_key(&first));
+}
+
 fn first_group() -> GroupKey {
     GroupKey { tag: 0, creation: 0, members: RankList::world(RANKS) }
 }
