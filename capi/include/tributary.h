@@ -200,14 +200,15 @@ enum trib_sums {
  * it the environment TRIB_SUMS decides (plain, fixed, exact or int8), else sums are plain. */
 int trib_group_set_sums(trib_group *group, enum trib_sums sums);
 
-/* Error feedback for vectors that are summed over and over in INT8: adds `residual`, `count`
- * elements of float32, float16 or bfloat16 that are zeros before the first sum, to `vector`, rounds
- * each element to the nearest that travels as it is, and leaves in `residual` what that has taken
- * away, as far as the type has digits for it, so that a member's small elements arrive in the end.
+/* Error feedback for vectors that are summed over and over in INT8: multiplies `vector` by `factor`
+ * (1, or for an average 1 by the number of members), adds `residual`, `count` elements of float32,
+ * float16 or bfloat16 that are zeros before the first sum, rounds each element to the nearest that
+ * travels as it is, and leaves in `residual` what that has taken away, as far as the type has
+ * digits for it, so that a member's small elements arrive in the end.
  * Call it before the vector is posted. 32 elements with one that is not finite, or above
  * 127 x 2^121, become no numbers, without a residual. The two may not overlap. It computes in the
  * calling thread and needs no context. */
-int trib_int8_feed_back(void *vector, void *residual, size_t count, enum trib_dtype t);
+int trib_int8_feed_back(void *vector, void *residual, size_t count, enum trib_dtype t, float factor);
 
 uint32_t trib_group_rank(const trib_group *group);
 uint32_t trib_group_size(const trib_group *group);

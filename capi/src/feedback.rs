@@ -1,14 +1,14 @@
 //! Error feedback of int8 sums, from section "Groups".
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_float, c_int, c_void};
 
 use trib_client::{Error, feed_back};
 
 use crate::boundary::{guard, writable};
 use crate::collective::datatype;
 
-/// Adds what was rounded away of a vector before, rounds it as it will travel, and keeps what that
-/// takes away.
+/// Multiplies a vector, adds what was rounded away of it before, rounds it as it will travel, and
+/// keeps what that takes away.
 ///
 /// # Safety
 /// The header's contract: `vector` and `residual` are `count` elements each, which nobody else uses
@@ -19,13 +19,14 @@ pub unsafe extern "C" fn trib_int8_feed_back(
     residual: *mut c_void,
     count: usize,
     t: c_int,
+    factor: c_float,
 ) -> c_int {
     guard(|| {
         let dtype = datatype(t)?;
         let bytes = count.checked_mul(dtype.size()).filter(|bytes| isize::try_from(*bytes).is_ok());
         let bytes = bytes.ok_or_else(|| Error::Invalid(format!("no memory holds {count} elements of {dtype}")))?;
         if bytes == 0 {
-            return feed_back(dtype, &mut [], &mut []);
+            return feed_back(dtype, factor, &mut [], &mut []);
         }
         writable(vector, "vector")?;
         writable(residual, "residual")?;
@@ -35,7 +36,7 @@ pub unsafe extern "C" fn trib_int8_feed_back(
         // SAFETY: the contract above; the two do not overlap.
         let both = unsafe { [vector, residual].map(|start| std::slice::from_raw_parts_mut(start.cast(), bytes)) };
         let [vector, residual] = both;
-        feed_back(dtype, vector, residual)
+        feed_back(dtype, factor, vector, residual)
     })
 }
 
@@ -47,7 +48,7 @@ mod tests {
 
     fn code(vector: *mut f32, residual: *mut f32, count: usize, t: c_int) -> c_int {
         // SAFETY: the callers pass memory of `count` elements, or what is refused before any use.
-        unsafe { trib_int8_feed_back(vector.cast(), residual.cast(), count, t) }
+        unsafe { trib_int8_feed_back(vector.cast(), residual.cast(), count, t, 1.0) }
     }
 
     #[test]

@@ -88,7 +88,7 @@ def fed_back():
         # Every second element is no memory in a row.
         apart, kept = torch.empty(2, 2000, dtype=dtype)[:, ::2]
         apart.copy_(gradients), kept.copy_(residual)
-        hooks.feed_back(gradients, residual), hooks.feed_back(apart, kept)
+        hooks.feed_back(gradients, residual, 1 / 3), hooks.feed_back(apart, kept, 1 / 3)
         assert torch.equal(gradients.nan_to_num(7.0), apart.nan_to_num(7.0)) and torch.equal(residual, kept), dtype
     # A step without numbers is over with the step.
     state = hooks.Int8()

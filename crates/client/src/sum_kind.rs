@@ -64,15 +64,16 @@ impl SumKind {
     }
 }
 
-/// Error feedback for vectors that are summed over and over in [`SumKind::Int8`]: adds the residual
-/// to `vector`, rounds each element to the nearest that travels as it is, and leaves in `residual`
-/// what that has taken away, as far as the type has digits for it. Both hold elements of this type;
-/// a residual begins as zeros. A block of 32 elements with one that is not finite, or above
-/// 127 x 2^121, becomes no numbers, and leaves none.
+/// Error feedback for vectors that are summed over and over in [`SumKind::Int8`]: multiplies
+/// `vector` by `factor` (1, or for an average 1 by the number of members), adds the residual,
+/// rounds each element to the nearest that travels as it is, and leaves in `residual` what that has
+/// taken away, as far as the type has digits for it. Both hold elements of this type; a residual
+/// begins as zeros. A block of 32 elements with one that is not finite, or above 127 x 2^121,
+/// becomes no numbers, and leaves none.
 ///
 /// # Errors
 /// `Unsupported` for types that are not quantised, and `Invalid` if the two have not one length.
-pub fn feed_back(dtype: DataType, vector: &mut [u8], residual: &mut [u8]) -> Result<(), Error> {
+pub fn feed_back(dtype: DataType, factor: f32, vector: &mut [u8], residual: &mut [u8]) -> Result<(), Error> {
     if !blocks::are_defined_on(dtype) {
         return Err(Error::Unsupported(format!("int8 sums are of float32, float16 and bfloat16, not of {dtype}")));
     }
@@ -80,7 +81,7 @@ pub fn feed_back(dtype: DataType, vector: &mut [u8], residual: &mut [u8]) -> Res
         let (own, other) = (vector.len(), residual.len());
         return Err(Error::Invalid(format!("a vector of {own} bytes with a residual of {other}")));
     }
-    blocks::feed_back(dtype, vector, residual);
+    blocks::feed_back(dtype, factor, vector, residual);
     Ok(())
 }
 
@@ -109,11 +110,11 @@ mod tests {
     fn error_feedback_is_for_vectors_that_are_quantised() {
         let mut vector = 1.01f32.to_le_bytes();
         let mut residual = 0.5f32.to_le_bytes();
-        feed_back(DataType::F32, &mut vector, &mut residual).unwrap();
+        feed_back(DataType::F32, 2.0, &mut vector, &mut residual).unwrap();
         let [rounded, rest] = [vector, residual].map(f32::from_le_bytes);
-        assert!(rounded + rest == 1.51 && rest != 0.0, "{rounded} and {rest}");
-        assert!(matches!(feed_back(DataType::F64, &mut [0; 8], &mut [0; 8]), Err(Error::Unsupported(_))));
-        assert!(matches!(feed_back(DataType::F32, &mut [0; 8], &mut [0; 4]), Err(Error::Invalid(_))));
+        assert!(rounded + rest == 2.52 && rest != 0.0, "{rounded} and {rest}");
+        assert!(matches!(feed_back(DataType::F64, 1.0, &mut [0; 8], &mut [0; 8]), Err(Error::Unsupported(_))));
+        assert!(matches!(feed_back(DataType::F32, 1.0, &mut [0; 8], &mut [0; 4]), Err(Error::Invalid(_))));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Quantised blocks, held against arithmetic in float64 that shares no code with the kernels.
 
 use proptest::prelude::*;
+use proptest::sample::select;
 use trib_reduce::blocks::{Seed, count, dequantise, dequantise_on, feed_back, feed_back_on, quantise, quantise_on};
 use trib_reduce::{FoldError, Path, fold_as, fold_blocks_on, fold_into};
 use trib_wire::{Arithmetic, DataType, INT8_BLOCK, INT8_BLOCK_BYTES, ReduceOp};
@@ -255,10 +256,10 @@ fn what_is_no_whole_number_of_blocks_is_refused_and_left() {
 }
 
 /// By the words of the definition, in float64: the vector and the residual after error feedback.
-fn reference_feedback(vector: &[f32], residual: &[f32]) -> (Vec<f32>, Vec<f32>) {
+fn reference_feedback(factor: f32, vector: &[f32], residual: &[f32]) -> (Vec<f32>, Vec<f32>) {
     let (mut rounded, mut rest) = (Vec::new(), Vec::new());
     for (vector, residual) in vector.chunks(INT8_BLOCK).zip(residual.chunks(INT8_BLOCK)) {
-        let sums: Vec<f32> = vector.iter().zip(residual).map(|(own, other)| own + other).collect();
+        let sums: Vec<f32> = vector.iter().zip(residual).map(|(own, other)| own * factor + other).collect();
         let largest = sums.iter().fold(0.0, |largest: f64, sum| largest.max(f64::from(*sum).abs()));
         let is_odd = sums.iter().any(|sum| !sum.is_finite()) || largest > 127.0 * 2f64.powi(121);
         let scale = (-126..=121).map(|exponent| 2f64.powi(exponent)).find(|scale| 127.0 * scale >= largest);
@@ -282,11 +283,12 @@ proptest! {
                 false => (near(one, exponent), near(other, exponent - 8)),
             }).unzip::<_, _, Vec<_>, Vec<_>>()
         }),
+        factor in select(vec![1.0f32, 0.125, 1.0 / 6.0]),
     ) {
-        let (rounded, rest) = reference_feedback(&vector, &residual);
+        let (rounded, rest) = reference_feedback(factor, &vector, &residual);
         for path in Path::available() {
             let (mut own, mut other) = (bytes(&vector), bytes(&residual));
-            feed_back_on(path, DataType::F32, &mut own, &mut other);
+            feed_back_on(path, DataType::F32, factor, &mut own, &mut other);
             let same = |found: &[f32], wanted: &[f32]| {
                 found.iter().zip(wanted).all(|(found, wanted)| found == wanted || found.is_nan() && wanted.is_nan())
             };
@@ -305,7 +307,7 @@ fn error_feedback_of_short_floats_keeps_what_they_have_digits_for() {
     for (dtype, given) in [(DataType::F16, [0x5600u16, 0x34cd, 0x7bff]), (DataType::BF16, [0x42c0, 0x3e9a, 0x7f7f])] {
         let (mut vector, mut residual) =
             (given[..2].iter().flat_map(|bits| bits.to_le_bytes()).collect::<Vec<u8>>(), [0; 4]);
-        feed_back(dtype, &mut vector, &mut residual);
+        feed_back(dtype, 1.0, &mut vector, &mut residual);
         assert_eq!(
             vector,
             [given[0].to_le_bytes(), [0, 0]].concat(),
@@ -313,7 +315,7 @@ fn error_feedback_of_short_floats_keeps_what_they_have_digits_for() {
         );
         assert_eq!(residual, *[[0, 0], given[1].to_le_bytes()].concat());
         let (mut vector, mut residual) = (given[2].to_le_bytes(), [0; 2]);
-        feed_back(dtype, &mut vector, &mut residual);
+        feed_back(dtype, 1.0, &mut vector, &mut residual);
         // Of float16 63 scales of 1024, and 992; bfloat16's has no scale.
         let wanted = if dtype == DataType::F16 { [0x7be0u16, 0x63c0] } else { [0x7fc0, 0] };
         assert_eq!([vector, residual].map(u16::from_le_bytes), wanted);
@@ -322,7 +324,7 @@ fn error_feedback_of_short_floats_keeps_what_they_have_digits_for() {
     let mut residual = [0; 2];
     for (given, rounded) in [(0x4301u16, 0x4300u16), (0x4380, 0x4380)] {
         let mut vector = given.to_le_bytes();
-        feed_back(DataType::BF16, &mut vector, &mut residual);
+        feed_back(DataType::BF16, 1.0, &mut vector, &mut residual);
         assert_eq!((u16::from_le_bytes(vector), u16::from_le_bytes(residual)), (rounded, 0x3f80));
     }
 }

@@ -10,7 +10,7 @@ import ctypes
 import ctypes.util
 import os
 import pathlib
-from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_float, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 
 #: The interface that this package was written for, as `TRIB_API_MAJOR` says it.
 API_MAJOR = 0
@@ -107,7 +107,7 @@ PROTOTYPES = {
     "trib_group_free": (c_int, [c_void_p]),
     "trib_group_leave": (c_int, [c_void_p]),
     "trib_group_set_sums": (c_int, [c_void_p, c_int]),
-    "trib_int8_feed_back": (c_int, [c_void_p, c_void_p, c_size_t, c_int]),
+    "trib_int8_feed_back": (c_int, [c_void_p, c_void_p, c_size_t, c_int, c_float]),
     "trib_group_status": (c_int, [c_void_p]),
     "trib_group_error": (c_int, [c_void_p, c_char_p, c_size_t]),
     "trib_allreduce_nb": (c_int, [c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, POINTER(c_void_p)]),

@@ -53,13 +53,17 @@ fn scale_of(values: &Values) -> Option<u32> {
     (scale <= SCALE_MAX).then_some(scale)
 }
 
-/// Each element as the nearest that a block with them can hold, ties to even.
+/// Rounds each element to the nearest that a block with them can hold, ties to even. Returns false
+/// if none can hold them.
 #[inline(always)]
-pub(super) fn nearest(values: &Values) -> Values {
-    let Some(scale) = scale_of(values) else { return [f32::NAN; INT8_BLOCK] };
+pub(super) fn round(values: &mut Values) -> bool {
+    let Some(scale) = scale_of(values) else { return false };
     let inverse = f32::from_bits((INVERSE - scale) << FRACTION);
     let scale = f32::from_bits((scale + SCALE_BIAS) << FRACTION);
-    core::array::from_fn(|at| (values[at] * inverse + ALIGN - ALIGN) * scale)
+    for value in values {
+        *value = (*value * inverse + ALIGN - ALIGN) * scale;
+    }
+    true
 }
 
 /// Quantises the elements of a block with this seed of 24 bits.

@@ -6,16 +6,17 @@ use super::{Kernel, are_defined_on, block, run};
 use crate::Path;
 use crate::element::{BF16, Element, F16, Unaligned, elements_mut};
 
-/// Adds the residual to `vector`, rounds each element to the nearest that its block and its type
-/// can hold, ties to even, and leaves in `residual` what that has taken away, as far as the type
-/// has digits for it. What is rounded so travels as it is. A block that has no scale, because an
-/// element is not finite or above 127 x 2^121, becomes no numbers, and leaves no residual.
+/// Multiplies `vector` by `factor`, adds the residual, rounds each element to the nearest that its
+/// block and its type can hold, ties to even, and leaves in `residual` what that has taken away, as
+/// far as the type has digits for it. What is rounded so travels as it is. A block that has no
+/// scale, because an element is not finite or above 127 x 2^121, becomes no numbers, and leaves no
+/// residual.
 ///
 /// # Panics
 ///
 /// If the type is none that [`are_defined_on`] names, or the two have not one length.
-pub fn feed_back(dtype: DataType, vector: &mut [u8], residual: &mut [u8]) {
-    feed_back_on(Path::best(), dtype, vector, residual);
+pub fn feed_back(dtype: DataType, factor: f32, vector: &mut [u8], residual: &mut [u8]) {
+    feed_back_on(Path::best(), dtype, factor, vector, residual);
 }
 
 /// [`feed_back`] with the instructions of one path, for tests and measurements.
@@ -23,18 +24,23 @@ pub fn feed_back(dtype: DataType, vector: &mut [u8], residual: &mut [u8]) {
 /// # Panics
 ///
 /// As [`feed_back`], and when this processor lacks the instructions of the path.
-pub fn feed_back_on(path: Path, dtype: DataType, vector: &mut [u8], residual: &mut [u8]) {
+pub fn feed_back_on(path: Path, dtype: DataType, factor: f32, vector: &mut [u8], residual: &mut [u8]) {
     assert!(path.is_available(), "this processor has no {path}");
     assert!(are_defined_on(dtype), "error feedback of {dtype}");
     assert_eq!(vector.len(), residual.len(), "the bytes of the residual");
     match dtype.value() {
-        Scalar::F16 => run(path, FeedBack { vector: elements_mut::<F16>(vector), residual: elements_mut(residual) }),
-        Scalar::BF16 => run(path, FeedBack { vector: elements_mut::<BF16>(vector), residual: elements_mut(residual) }),
-        _ => run(path, FeedBack { vector: elements_mut::<f32>(vector), residual: elements_mut(residual) }),
+        Scalar::F16 => {
+            run(path, FeedBack { factor, vector: elements_mut::<F16>(vector), residual: elements_mut(residual) })
+        }
+        Scalar::BF16 => {
+            run(path, FeedBack { factor, vector: elements_mut::<BF16>(vector), residual: elements_mut(residual) })
+        }
+        _ => run(path, FeedBack { factor, vector: elements_mut::<f32>(vector), residual: elements_mut(residual) }),
     }
 }
 
 struct FeedBack<'a, E> {
+    factor: f32,
     vector: &'a mut [Unaligned<E>],
     residual: &'a mut [Unaligned<E>],
 }
@@ -42,20 +48,49 @@ struct FeedBack<'a, E> {
 impl<E: Element<Wide = f32>> Kernel for FeedBack<'_, E> {
     #[inline(always)]
     fn run(self) {
-        for (elements, residual) in self.vector.chunks_mut(INT8_BLOCK).zip(self.residual.chunks_mut(INT8_BLOCK)) {
-            let mut values = [0.0; INT8_BLOCK];
-            for ((value, element), own) in values.iter_mut().zip(&*elements).zip(&*residual) {
-                *value = element.0.widen() + own.0.widen();
-            }
-            let rounded = block::nearest(&values);
-            for ((element, own), (value, rounded)) in
-                elements.iter_mut().zip(residual).zip(values.into_iter().zip(rounded))
-            {
-                element.0 = within::<E>(rounded);
-                let lost = E::narrow(value - element.0.widen());
-                own.0 = if lost.widen().is_finite() { lost } else { E::narrow(0.0) };
-            }
+        let (blocks, rest) = self.vector.as_chunks_mut();
+        let (residuals, rest_residual) = self.residual.as_chunks_mut();
+        for (elements, residual) in blocks.iter_mut().zip(residuals) {
+            step(self.factor, elements, residual);
         }
+        if !rest.is_empty() {
+            // Zeros change nothing of a block.
+            let mut elements = [Unaligned(E::narrow(0.0)); INT8_BLOCK];
+            let mut residual = elements;
+            elements[..rest.len()].copy_from_slice(rest);
+            residual[..rest.len()].copy_from_slice(rest_residual);
+            step(self.factor, &mut elements, &mut residual);
+            rest.copy_from_slice(&elements[..rest.len()]);
+            rest_residual.copy_from_slice(&residual[..rest_residual.len()]);
+        }
+    }
+}
+
+/// One block, in loops of one length over memory of its own, which the compiler vectorises.
+#[inline(always)]
+fn step<E: Element<Wide = f32>>(
+    factor: f32,
+    elements: &mut [Unaligned<E>; INT8_BLOCK],
+    residual: &mut [Unaligned<E>; INT8_BLOCK],
+) {
+    let mut values = [0.0; INT8_BLOCK];
+    for at in 0..INT8_BLOCK {
+        values[at] = elements[at].0.widen() * factor + residual[at].0.widen();
+    }
+    let mut rounded = values;
+    if !block::round(&mut rounded) {
+        *elements = [Unaligned(E::narrow(f32::NAN)); INT8_BLOCK];
+        *residual = [Unaligned(E::narrow(0.0)); INT8_BLOCK];
+        return;
+    }
+    for at in 0..INT8_BLOCK {
+        let element = within::<E>(rounded[at]);
+        elements[at].0 = element;
+        rounded[at] = element.widen();
+    }
+    for at in 0..INT8_BLOCK {
+        let lost = E::narrow(values[at] - rounded[at]);
+        residual[at].0 = if lost.widen().is_finite() { lost } else { E::narrow(0.0) };
     }
 }
 

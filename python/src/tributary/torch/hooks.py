@@ -48,14 +48,14 @@ class Int8:
         self._residuals: dict[int, tuple[tuple[int, ...], torch.Tensor]] = {}
 
     def fed_back(self, number: int, parameters: list[torch.Tensor], gradients: torch.Tensor) -> None:
-        """Adds to the gradients of a bucket what was rounded away of them before, rounds them as they
-        will travel, and keeps what that takes away."""
+        """Divides the gradients of a bucket by the number of ranks, adds what was rounded away of them
+        before, rounds them as they will travel, and keeps what that takes away."""
         whose = tuple(id(parameter) for parameter in parameters)
         known, residual = self._residuals.get(number, ((), gradients))
         if known != whose or not alike(residual, gradients):
             residual = torch.zeros_like(gradients)
             self._residuals[number] = (whose, residual)
-        feed_back(gradients, residual)
+        feed_back(gradients, residual, 1 / self.process_group.size())
 
 
 def alike(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -63,14 +63,14 @@ def alike(one: torch.Tensor, other: torch.Tensor) -> bool:
     return (one.dtype, one.shape, one.device, one.stride()) == (other.dtype, other.shape, other.device, other.stride())
 
 
-def feed_back(gradients: torch.Tensor, residual: torch.Tensor) -> None:
-    """Adds the residual to the gradients, rounds them, and leaves in the residual what that has taken
-    away."""
+def feed_back(gradients: torch.Tensor, residual: torch.Tensor, factor: float) -> None:
+    """Multiplies the gradients, adds the residual, rounds them, and leaves in the residual what that
+    has taken away."""
     if gradients.device.type == "cpu" and gradients.is_contiguous() and alike(gradients, residual):
         code = reduction.TYPES[gradients.dtype].code
-        check(lib.trib_int8_feed_back(gradients.data_ptr(), residual.data_ptr(), gradients.numel(), code))
+        check(lib.trib_int8_feed_back(gradients.data_ptr(), residual.data_ptr(), gradients.numel(), code, factor))
         return
-    wanted = gradients.float() + residual.float()
+    wanted = gradients.float() * factor + residual.float()
     rounded = nearest(wanted)
     gradients.copy_(within(rounded, gradients.dtype))
     # What is no number must not come back for ever.
@@ -102,9 +102,10 @@ def int8(state: Int8, bucket: dist.GradBucket) -> torch.futures.Future[torch.Ten
     """The hook: the average of a bucket's gradients over the process group, by an int8 sum. Buckets
     of other types than float32, float16 and bfloat16 are summed as they are."""
     gradients = bucket.buffer()
-    gradients.div_(state.process_group.size())
     if state.error_feedback and gradients.dtype in TYPES:
         state.fed_back(bucket.index(), bucket.parameters(), gradients)
+    else:
+        gradients.div_(state.process_group.size())
     work: Any = state.process_group.allreduce_as("int8", gradients)
     return work.get_future().then(lambda done: done.value()[0])
 
