@@ -17,9 +17,9 @@ matplotlib.rcParams["svg.hashsalt"] = "tributary"
 from matplotlib import pyplot  # noqa: E402
 
 COLOURS = {"gloo": "tab:orange", "mpi": "tab:green", "tributary": "tab:blue"}
-#: Of a step, on all eight ranks.
-SAMPLES = 128
-TITLES = {"8x1": "8 hosts", "4x2": "4 hosts, 2 ranks each"}
+TITLES = {"8x1": "8 hosts", "4x2": "4 hosts, 2 ranks each", "2x1": "2 hosts"}
+#: Of a step, on all ranks.
+SAMPLES = {"8x1": 128, "4x2": 128, "2x1": 32}
 
 
 def main():
@@ -49,8 +49,8 @@ def ratios(cell, other):
     return [theirs / ours for theirs, ours in zip(cell["seconds"][other], cell["seconds"]["tributary"])]
 
 
-def spread(values):
-    return f"{statistics.median(values):.2f} ({min(values):.2f}-{max(values):.2f})"
+def spread(values, digits=2):
+    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}-{max(values):.{digits}f})"
 
 
 def table_of_collectives(layout, cells):
@@ -60,12 +60,12 @@ def table_of_collectives(layout, cells):
         print(f"| {cell['collective']} | {cell['bytes']} | {own:.0f} | {spread(ratios(cell, 'gloo'))} | {spread(ratios(cell, 'mpi'))} |")
 
 
-def predicted(model, backend):
+def predicted(layout, model, backend):
     """Samples a second if a step were its computing and then its reducing: all hosts share this
     machine's processors, so that little of one hides the other. None for FSDP2, which does other
     things than reduce."""
     alone = model["alone"]
-    return None if "FSDP2" in model["model"] else SAMPLES / (alone["computing"] + alone["reducing"][backend])
+    return None if "FSDP2" in model["model"] else SAMPLES[layout] / (alone["computing"] + alone["reducing"][backend])
 
 
 def table_of_training(layout, models):
@@ -77,10 +77,10 @@ def table_of_training(layout, models):
             of = lambda name, which=backend: [each[which][name] for each in rounds]  # noqa: E731
             rates = of("samples_per_second")
             share = [own / gloo for own, gloo in zip(rates, of("samples_per_second", "gloo"))]
-            hoped = predicted(model, backend)
+            hoped = predicted(layout, model, backend)
             of_hoped = f"{statistics.median(rates) / hoped:.2f}" if hoped else ""
             print(
-                f"| {model['model']} | {backend} | {spread(rates)} | {spread(share)} | {of_hoped} "
+                f"| {model['model']} | {backend} | {spread(rates, 0)} | {spread(share)} | {of_hoped} "
                 f"| {statistics.median(of('sent_bytes_per_step')) / 1e6:.2f} | {statistics.median(of('accuracy')):.3f} |"
             )
 
@@ -95,10 +95,11 @@ def table_of_quantised(layout, models):
             sent, plain = statistics.median(of("sent_bytes_per_step")), statistics.median(of("sent_bytes_per_step", "plain"))
             last = [statistics.mean(losses[-10:]) for losses in of("losses")]
             # A step would be its computing and then its reducing, in time that falls as bytes do.
-            hoped = SAMPLES / (model["alone"]["computing"] + sent / plain * model["alone"]["reducing"]["tributary"])
+            hoped = [SAMPLES[layout] / (parts["computing"] + sent / plain * parts["reducing"]["tributary"]) for parts in model["alone"]]
+            share = [rate / hope for rate, hope in zip(of("samples_per_second"), hoped)]
             print(
-                f"| {model['model']} | {way} | {sent / 1e6:.2f} | {sent / plain:.2f} | {spread(of('samples_per_second'))} "
-                f"| {statistics.median(of('samples_per_second')) / hoped:.2f} | {statistics.median(last):.4f} | {statistics.median(of('accuracy')):.3f} |"
+                f"| {model['model']} | {way} | {sent / 1e6:.2f} | {sent / plain:.2f} | {spread(of('samples_per_second'), 0)} "
+                f"| {spread(share)} | {statistics.median(last):.4f} | {statistics.median(of('accuracy')):.3f} |"
             )
 
 
