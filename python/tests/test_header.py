@@ -27,7 +27,7 @@ def kind_of(declaration):
         return ctypes.c_char_p
     if "*" in words:
         return "pointer"
-    known = {"int": ctypes.c_int, "enum": ctypes.c_int, "size_t": ctypes.c_size_t, "uint32_t": ctypes.c_uint32, "uint64_t": ctypes.c_uint64}
+    known = {"int": ctypes.c_int, "float": ctypes.c_float, "enum": ctypes.c_int, "size_t": ctypes.c_size_t, "uint32_t": ctypes.c_uint32, "uint64_t": ctypes.c_uint64}
     return known[words.split()[0]]
 
 

@@ -473,6 +473,16 @@ FAULTS = [
         tests="replay::",
     ),
     Fault(
+        "all hold segments that this rank lacks because the node says so",
+        [Edit(LEAF_SAT, "mark.min(self.low()), &mut self.kept", "mark, &mut self.kept")],
+        tests="replay::",
+    ),
+    Fault(
+        "a group is made that was not asked for",
+        [Edit(LEAF, "is_some_and(|group| !group.joined)", "is_some_and(|_| false)")],
+        tests="replay::",
+    ),
+    Fault(
         "a group whose numbers are used up takes another vector",
         [Edit(LEAF, "if cut.pieces() > NUMBER_MAX.saturating_sub(posted) {", "if false {")],
         tests="numbers::",

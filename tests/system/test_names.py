@@ -93,7 +93,7 @@ class Names(unittest.TestCase):
                 finally:
                     send(pids[0], signal.SIGCONT)
                     send(ranks.process.pid, signal.SIGCONT)
-                wait_until(lambda: "failed" in trib(fabric, "jobs", "--ended").stdout, 30, "the job has ended")
+                wait_until(lambda: "failed" in trib(fabric, "jobs", "--ended", check=False).stdout, 60, "the job has ended")
                 # Else the end of this block would interrupt the program, and be the reason.
                 ranks.process.wait(30)
         told += [trib(fabric, *words).stdout for words in (["jobs", "--ended"], ["explain", "1"])]

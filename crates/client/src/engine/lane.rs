@@ -707,7 +707,7 @@ fn wrong(error: &LeafError) -> &'static str {
         LeafError::BadRoot => "the root is not a rank of the group",
         LeafError::Unsupported => "the operator is not defined for the type",
         LeafError::NoRoom => "the job's payload or segment has no room for an element",
-        LeafError::TooLong => "a vector has fewer than 2^63 bytes",
+        LeafError::TooLong => "a vector has fewer than 2^63 bytes, and all of a group together fewer than 2^62 pieces",
         LeafError::Failed(_) => "the group has failed",
     }
 }

@@ -290,8 +290,8 @@ impl Streams {
         self.tidings.stable().max(self.got.saturating_sub(self.flight))
     }
 
-    /// Every member holds all results below this number. That cannot be more than this one holds,
-    /// whatever the node says.
+    /// Every member holds all results below this number. Beyond what this rank holds it says
+    /// nothing: a node says so to ranks that have left the group, or it is wrong.
     pub(super) fn on_mark(&mut self, at: &mut At<'_, impl LeafOutput>, mark: u64) {
         self.tidings.hear(at, mark.min(self.low()), &mut self.kept);
     }

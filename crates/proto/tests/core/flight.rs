@@ -38,7 +38,7 @@ fn core_with_room(room: Option<u64>) -> LeafCore {
         dead_after: Nanos::from_millis(60_000),
     };
     let (job, epoch, node) = (JobId(1), Epoch(1), NodeId(2));
-    LeafCore::new(LeafConfig {
+    let mut core = LeafCore::new(LeafConfig {
         job,
         epoch,
         rank: Rank(0),
@@ -49,7 +49,9 @@ fn core_with_room(room: Option<u64>) -> LeafCore {
         recovers: room.is_some(),
         memory: room.unwrap_or(u64::MAX),
         strict: false,
-    })
+    });
+    core.on_link_up(NOW, epoch, &mut Wire::default());
+    core
 }
 
 /// The frames that the core sends.

@@ -6,7 +6,8 @@ use trib_proto::{Limits, Nanos, Path};
 use trib_wire::body::Held;
 use trib_wire::header::FLAG_STREAM;
 use trib_wire::{
-    Body, ChildIndex, Collective, Epoch, Fault, GroupKey, Header, JobId, Kind, Marks, NodeId, Rank, RankList, Reason,
+    Body, ChildIndex, Collective, Epoch, Fault, GroupIndex, GroupKey, Header, JobId, Kind, Marks, NodeId, Rank,
+    RankList, Reason,
 };
 
 use super::parts::{EPOCH, Frame, Leaf, RANKS, create, leaf, limits, signature, vector};
@@ -223,7 +224,6 @@ fn who_has_freed_a_strict_group_that_failed_stays_until_all_have_left_it() {
     assert!(!leaf.core.may_be_asked());
 }
 
-/// The first group.
 #[test]
 fn a_node_that_calls_a_group_left_before_this_rank_has_left_it_is_not_believed() {
     let (mut leaf, group, id, sent) = posted_under(Recovery::Strict);
@@ -271,6 +271,58 @@ fn a_node_that_calls_results_held_by_all_which_this_rank_lacks_is_not_believed()
     assert!(!leaf.memory.done.contains_key(&first));
 }
 
+#[test]
+fn a_group_that_was_not_asked_for_yet_is_not_made() {
+    let (mut leaf, group, _, sent) = posted();
+    let result = Header { kind: Kind::Result, ..sent };
+    leaf.core.on_frame(ms(1), Path::Datagram, &result, Body::None, &mut leaf.memory);
+    let next = Epoch(EPOCH.0 + 1);
+    leaf.core.on_link_down(&mut leaf.memory);
+    leaf.core.on_link_up(ms(2), next, &mut leaf.memory);
+    make(&mut leaf, ms(3), next);
+    // What the first group gives again is under way, so this rank has not left it.
+    leaf.core.free_group(ms(3), group, &mut leaf.memory);
+    take(&mut leaf, Kind::Leave);
+    let second = create(&mut leaf.core, RankList::world(RANKS), 1, &mut leaf.memory);
+    let ready = Header { group: GroupIndex(1), ..from_node(Kind::Ready, next) };
+    let key = || GroupKey { tag: 1, ..first_group() };
+    leaf.memory.node_is_wrong = true;
+    let body = Body::Ready(key(), Marks::default());
+    leaf.core.on_frame(ms(4), Path::Stream, &ready, body, &mut leaf.memory);
+    assert_eq!((leaf.memory.ready.contains(&second), take(&mut leaf, Kind::Join)), (false, None));
+    leaf.memory.node_is_wrong = false;
+    let result = Header { epoch: next, ..result };
+    leaf.core.on_frame(ms(5), Path::Datagram, &result, Body::None, &mut leaf.memory);
+    assert!(take(&mut leaf, Kind::Join).is_some(), "the first group is left");
+    let body = Body::Ready(key(), Marks::default());
+    leaf.core.on_frame(ms(6), Path::Stream, &ready, body, &mut leaf.memory);
+    assert!(leaf.memory.ready.contains(&second));
+}
+
+#[test]
+fn a_node_that_calls_segments_held_by_all_which_this_rank_lacks_is_not_believed() {
+    let mut leaf = leaf(0, Limits { stream_threshold: 0, ..limits(1, 0) }, Recovery::Strict);
+    leaf.core.on_link_up(ms(0), EPOCH, &mut leaf.memory);
+    let group = create(&mut leaf.core, RankList::world(RANKS), 0, &mut leaf.memory);
+    make(&mut leaf, ms(0), EPOCH);
+    let post = |leaf: &mut Leaf| {
+        let post = Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Allreduce, 16, 0) };
+        leaf.memory.inputs.insert(post.id, vector(0, 16, 1));
+        leaf.core.post(ms(0), group, &post, &mut leaf.memory).expect("the group is there");
+    };
+    post(&mut leaf);
+    post(&mut leaf);
+    let from_node = |kind, seq, mark| Header { flags: FLAG_STREAM, seq, mark, ..from_node(kind, EPOCH) };
+    leaf.core.on_frame(ms(1), Path::Stream, &from_node(Kind::Grant, 1, 0), Body::None, &mut leaf.memory);
+    leaf.core.on_frame(ms(2), Path::Stream, &from_node(Kind::Mark, 0, 2), Body::None, &mut leaf.memory);
+    let sent = take(&mut leaf, Kind::Contribution).expect("the lease is there");
+    leaf.memory.incoming = vector(1, 16, 1);
+    let result = Header { kind: Kind::Result, child: ChildIndex::ALL, ..sent };
+    leaf.core.on_frame(ms(3), Path::Stream, &result, Body::None, &mut leaf.memory);
+    assert_eq!(leaf.core.outstanding(), 2, "nobody who may know has said that all have the first");
+}
+
+/// The first group.
 fn first_group() -> GroupKey {
     GroupKey { tag: 0, creation: 0, members: RankList::world(RANKS) }
 }
