@@ -280,8 +280,8 @@ impl World {
         self.ranks.clear();
         self.others.clear();
         for _ in 0..GOING {
-            self.now = self.now + Nanos::from_millis(1000);
-            self.worker.pass(Nanos::from_millis(1000));
+            self.now = self.now + AWAKE;
+            self.worker.pass(AWAKE);
             self.call(|worker| worker.round()).expect("poll works");
         }
         assert!(self.worker.is_empty(), "a logical node without ranks stays");
@@ -314,8 +314,11 @@ const STEPS_MAX: usize = 200;
 const ROUNDS_MAX: usize = 400;
 /// What passes in each of them.
 const TICK: Nanos = Nanos::from_millis(5);
+/// How long the worker sleeps then: one that sleeps for longer does not judge a rank from which it
+/// does not read, because too much waits for that.
+const AWAKE: Nanos = Nanos::from_millis(250);
 /// Half a minute until nodes without ranks are gone, and some for the questions.
-const GOING: usize = 80;
+const GOING: usize = 320;
 /// What passes at a time, and how long a correct rank sleeps at most.
 const SPANS: [Nanos; 6] = [
     Nanos(1),
