@@ -2,16 +2,15 @@
 second and accuracy, for plain sums, for bfloat16 by torch's hook, and for int8 with and without error
 feedback. All begin with the same weights and see the same samples."""
 
-import itertools
 import time
 
 import torch
 import torch.distributed as dist
-from digits import BATCH, batches, pictures
+from digits import BATCH, pictures
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
-from training import BUCKET_MB, accuracy, alone, convolutional, sent_bytes, slowest, transformer
+from training import BUCKET_MB, accuracy, alone, batches_of, convolutional, sent_bytes, slowest, transformer
 from tributary.torch import hooks
 
 #: Six epochs of eight ranks.
@@ -49,8 +48,7 @@ def trained(net, prepare, group, digits):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     dist.barrier()
     losses, sent, began = [], sent_bytes(), time.perf_counter()
-    samples = itertools.chain.from_iterable(batches(epoch, train, labels) for epoch in itertools.count())
-    for inputs, targets in itertools.islice(samples, STEPS):
+    for inputs, targets in batches_of(STEPS, train, labels):
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(inputs), targets)
         loss.backward()

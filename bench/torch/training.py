@@ -16,8 +16,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 EPOCHS = 3
 ROUNDS = 3
-#: A gradient's buckets, and the steps that only warm up.
-BUCKET_MB, WARM = 1, 2
+#: A gradient's buckets, the steps that only warm up, and those that are counted of computing alone.
+BUCKET_MB, WARM, COMPUTED = 1, 2, 9
 
 
 def measured(backends):
@@ -92,6 +92,12 @@ def trained(net, wrapped, backend, digits):
     }
 
 
+def batches_of(steps, train, labels):
+    """This rank's batches of so many steps, from the first epoch on."""
+    epochs = (batches(epoch, train, labels) for epoch in itertools.count())
+    return itertools.islice(itertools.chain.from_iterable(epochs), steps)
+
+
 def alone(net, backends, digits):
     """Seconds of a step of DDP in a process group of one rank, while the other ranks do the same, and
     of reducing one step's gradients with nothing else to do."""
@@ -101,7 +107,7 @@ def alone(net, backends, digits):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     train, labels, *_ = digits
     computing = []
-    for step, (inputs, targets) in enumerate(itertools.islice(batches(0, train, labels), WARM + 20)):
+    for step, (inputs, targets) in enumerate(batches_of(WARM + COMPUTED, train, labels)):
         dist.barrier()
         began = time.perf_counter()
         step_of(lonely, optimizer, inputs, targets)

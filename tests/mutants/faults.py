@@ -479,7 +479,7 @@ FAULTS = [
     ),
     Fault(
         "a group is made that was not asked for",
-        [Edit(LEAF, "is_some_and(|group| !group.joined)", "is_some_and(|_| false)")],
+        [Edit(LEAF, "is_none_or(|group| group.joined)", "is_none_or(|_| true)")],
         tests="replay::",
     ),
     Fault(

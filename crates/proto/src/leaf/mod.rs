@@ -575,11 +575,9 @@ impl LeafCore {
         if at >= self.edge.config.limits.indices() {
             return out.note(Note::Violation);
         }
-        let Some(id) = self.joining.get(key).copied() else { return out.note(Note::Violation) };
-        // It waits in line behind groups that this rank has yet to leave, and was not asked for.
-        if self.groups.get(&id).is_some_and(|group| !group.joined) {
-            return out.note(Note::Violation);
-        }
+        // One that waits in line behind groups that this rank has yet to leave was not asked for.
+        let was_asked_for = |id: &GroupId| self.groups.get(id).is_none_or(|group| group.joined);
+        let Some(id) = self.joining.get(key).copied().filter(was_asked_for) else { return out.note(Note::Violation) };
         self.joining.remove(key);
         let name = Some((header.group, header.generation));
         let Some(group) = self.groups.get_mut(&id) else { return self.decline(key, &name, out) };

@@ -56,7 +56,7 @@ fn core_with_room(room: Option<u64>) -> LeafCore {
 
 /// The frames that the core sends.
 #[derive(Default)]
-pub struct Wire(pub Vec<Header>);
+struct Wire(Vec<Header>);
 
 impl Wire {
     fn segments(&mut self) -> Vec<Header> {

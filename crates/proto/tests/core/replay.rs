@@ -27,6 +27,15 @@ fn make(leaf: &mut Leaf, now: Nanos, epoch: Epoch) {
     leaf.core.on_frame(now, Path::Stream, &from_node(Kind::Ready, epoch), body, &mut leaf.memory);
 }
 
+/// The connection is lost, and the next epoch begins with piece 0 of the group.
+fn rejoin(leaf: &mut Leaf) -> Epoch {
+    let next = Epoch(EPOCH.0 + 1);
+    leaf.core.on_link_down(&mut leaf.memory);
+    leaf.core.on_link_up(ms(2), next, &mut leaf.memory);
+    make(leaf, ms(3), next);
+    next
+}
+
 /// A rank with a group in which it has just sent the first fragment of a barrier.
 fn posted() -> (Leaf, GroupId, OpId, Header) {
     posted_under(Recovery::Retry)
@@ -80,10 +89,7 @@ fn what_was_given_up_is_not_asked_after_in_the_next_epoch() {
     let (mut leaf, group, id, _) = posted();
     leaf.core.free_group(ms(1), group, &mut leaf.memory);
     assert!(leaf.memory.done[&id].is_err());
-    let next = Epoch(EPOCH.0 + 1);
-    leaf.core.on_link_down(&mut leaf.memory);
-    leaf.core.on_link_up(ms(2), next, &mut leaf.memory);
-    make(&mut leaf, ms(3), next);
+    rejoin(&mut leaf);
     assert!(take(&mut leaf, Kind::Leave).is_some());
     assert_eq!(leaf.core.next_deadline(), ms(1_002), "only a heartbeat is due");
 }
@@ -133,10 +139,7 @@ fn a_group_that_fails_while_it_is_replayed_leaves_no_timer_behind() {
     leaf.core.on_frame(ms(1), Path::Datagram, &result, Body::None, &mut leaf.memory);
     assert_eq!(leaf.memory.done[&id], Ok(0..0));
 
-    let next = Epoch(EPOCH.0 + 1);
-    leaf.core.on_link_down(&mut leaf.memory);
-    leaf.core.on_link_up(ms(2), next, &mut leaf.memory);
-    make(&mut leaf, ms(3), next);
+    let next = rejoin(&mut leaf);
     let again = leaf.memory.sent.last().expect("the fragment was sent again").header;
     assert_eq!((again.kind, again.seq, again.epoch), (Kind::Contribution, 0, next));
 
@@ -229,10 +232,7 @@ fn a_node_that_calls_a_group_left_before_this_rank_has_left_it_is_not_believed()
     let (mut leaf, group, id, sent) = posted_under(Recovery::Strict);
     let result = Header { kind: Kind::Result, ..sent };
     leaf.core.on_frame(ms(1), Path::Datagram, &result, Body::None, &mut leaf.memory);
-    let next = Epoch(EPOCH.0 + 1);
-    leaf.core.on_link_down(&mut leaf.memory);
-    leaf.core.on_link_up(ms(2), next, &mut leaf.memory);
-    make(&mut leaf, ms(3), next);
+    let next = rejoin(&mut leaf);
     leaf.core.free_group(ms(3), group, &mut leaf.memory);
     assert_eq!(leaf.core.outstanding(), 1, "whether the barrier is over is for the others to say");
     leaf.memory.node_is_wrong = true;
@@ -260,10 +260,7 @@ fn a_node_that_calls_results_held_by_all_which_this_rank_lacks_is_not_believed()
     leaf.core.on_frame(ms(1), Path::Datagram, &result, Body::None, &mut leaf.memory);
     assert_eq!(leaf.core.outstanding(), 2);
     // What is posted in the next epoch, which begins with the first, has a number of its own.
-    let next = Epoch(EPOCH.0 + 1);
-    leaf.core.on_link_down(&mut leaf.memory);
-    leaf.core.on_link_up(ms(2), next, &mut leaf.memory);
-    make(&mut leaf, ms(3), next);
+    let next = rejoin(&mut leaf);
     let post = Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Barrier, 0, 0) };
     leaf.core.post(ms(4), group, &post, &mut leaf.memory).expect("the group is there");
     let sent = leaf.memory.sent.iter().filter(|frame| frame.header.epoch == next && frame.path == Path::Datagram);
@@ -276,10 +273,7 @@ fn a_group_that_was_not_asked_for_yet_is_not_made() {
     let (mut leaf, group, _, sent) = posted();
     let result = Header { kind: Kind::Result, ..sent };
     leaf.core.on_frame(ms(1), Path::Datagram, &result, Body::None, &mut leaf.memory);
-    let next = Epoch(EPOCH.0 + 1);
-    leaf.core.on_link_down(&mut leaf.memory);
-    leaf.core.on_link_up(ms(2), next, &mut leaf.memory);
-    make(&mut leaf, ms(3), next);
+    let next = rejoin(&mut leaf);
     // What the first group gives again is under way, so this rank has not left it.
     leaf.core.free_group(ms(3), group, &mut leaf.memory);
     take(&mut leaf, Kind::Leave);
