@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 #define TRIB_API_MAJOR 0
-#define TRIB_API_MINOR 4
+#define TRIB_API_MINOR 5
 
 /* Results. 0 is success, and every error is below 0. Codes are never reused. */
 enum trib_status {
@@ -285,6 +285,11 @@ int trib_test(trib_request *request, int *done);
  * after timeout_ms, TRIB_ERR_TIMEOUT is returned and the operation goes on. A negative timeout_ms
  * means no limit. */
 int trib_wait(trib_request *request, int timeout_ms);
+
+/* Waits as trib_wait does and, once the operation has succeeded, frees *request and sets it to
+ * NULL. On any other status the request stays as it is. It exists since version 0.5 of this
+ * interface. */
+int trib_finish(trib_request **request, int timeout_ms);
 
 /* Frees a request in any state. A running operation goes on, and its buffers stay the library's
  * until it is done. NULL is allowed. */

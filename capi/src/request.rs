@@ -41,9 +41,29 @@ pub unsafe extern "C" fn trib_test(request: *mut TribRequest, done: *mut c_int) 
 pub unsafe extern "C" fn trib_wait(request: *mut TribRequest, timeout_ms: c_int) -> c_int {
     // SAFETY: the caller's contract.
     guard(|| {
-        let timeout = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
         // SAFETY: the caller's contract.
-        unsafe { given(request, "request") }?.request.wait(timeout)
+        unsafe { given(request, "request") }?.request.wait(limit(timeout_ms))
+    })
+}
+
+/// Waits for the request, and frees it once the operation has succeeded.
+///
+/// # Safety
+/// `request` points to a live request, which nobody else uses meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trib_finish(request: *mut *mut TribRequest, timeout_ms: c_int) -> c_int {
+    guard(|| {
+        writable(request, "request")?;
+        // SAFETY: checked above; the caller's contract.
+        let live = unsafe { *request };
+        // SAFETY: the caller's contract.
+        unsafe { given(live, "*request") }?.request.wait(limit(timeout_ms))?;
+        // SAFETY: the call that made the request made a box of it, which nobody finds from here on.
+        unsafe {
+            put(request, std::ptr::null_mut());
+            drop(Box::from_raw(live));
+        }
+        Ok(())
     })
 }
 
@@ -60,4 +80,9 @@ pub unsafe extern "C" fn trib_request_free(request: *mut TribRequest) -> c_int {
         }
         Ok(())
     })
+}
+
+/// A limit in milliseconds; a negative one is none.
+pub(crate) fn limit(timeout_ms: c_int) -> Option<Duration> {
+    u64::try_from(timeout_ms).ok().map(Duration::from_millis)
 }

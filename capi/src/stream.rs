@@ -1,14 +1,13 @@
 //! Section "Memory of GPUs": collectives in the order of a stream of the program's.
 
 use std::ffi::{c_int, c_void};
-use std::time::Duration;
 
 use trib_client::{Error, Signature, UserStream, operation};
 
 use crate::boundary::{given, guard};
 use crate::collective::{Buffers, allreduce, begin, reduce, reduce_scatter};
 use crate::group::TribGroup;
-use crate::request::TribRequest;
+use crate::request::{TribRequest, limit};
 
 /// # Safety
 /// The group and the stream are live; until the request is done, the buffers are as long as the
@@ -131,8 +130,7 @@ pub unsafe extern "C" fn trib_allgather_stream_nb(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_wait_stream(request: *mut TribRequest, stream: *mut c_void, timeout_ms: c_int) -> c_int {
     guard(|| {
-        let timeout = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
         // SAFETY: the caller's contract.
-        unsafe { given(request, "request") }?.request.wait_on_stream(UserStream::new(stream), timeout)
+        unsafe { given(request, "request") }?.request.wait_on_stream(UserStream::new(stream), limit(timeout_ms))
     })
 }

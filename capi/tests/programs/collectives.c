@@ -164,6 +164,11 @@ static void check_outstanding(void)
         CHECK(out[i] == ranks * i * 1000 + ranks * (ranks - 1) / 2);
         CHECK(trib_request_free(requests[i]) == TRIB_OK);
     }
+    /* One call waits and frees. */
+    for (int i = 0; i < MANY; i++)
+        CHECK(trib_allreduce_nb(world, &in[i], &out[i], 1, TRIB_INT64, TRIB_SUM, &requests[i]) == TRIB_OK);
+    for (int i = MANY - 1; i >= 0; i--)
+        CHECK(trib_finish(&requests[i], 60000) == TRIB_OK && requests[i] == NULL);
     /* A request may be freed while its operation runs; testing alone drives progress. */
     trib_request *request = NULL;
     CHECK(trib_barrier_nb(world, &request) == TRIB_OK && trib_request_free(request) == TRIB_OK);
@@ -356,7 +361,10 @@ static void check_leaving(const uint32_t *ranks, int within)
         } else {
             CHECK(trib_allreduce_nb(g, &in, &out, 1, TRIB_INT32, TRIB_SUM, &request) == TRIB_OK);
             CHECK(trib_group_leave(g) == TRIB_OK);
-            CHECK(trib_wait(request, 60000) == TRIB_ERR_PEER && trib_request_free(request) == TRIB_OK);
+            CHECK(trib_wait(request, 60000) == TRIB_ERR_PEER);
+            /* What has failed can be asked again. */
+            CHECK(trib_finish(&request, 60000) == TRIB_ERR_PEER && request != NULL);
+            CHECK(trib_finish(&request, 0) == TRIB_ERR_PEER && trib_request_free(request) == TRIB_OK);
         }
         CHECK(strstr(trib_last_error(), "this rank has left the group") && out == 0);
         CHECK(trib_group_leave(g) == TRIB_OK); /* again */
@@ -395,6 +403,7 @@ static void check_errors(void)
     if (other != own_rank)
         CHECK(trib_reduce(world, TRIB_IN_PLACE, &y, 1, TRIB_INT32, TRIB_SUM, other) == TRIB_ERR_INVALID);
     CHECK(trib_test(NULL, &y) == TRIB_ERR_INVALID && trib_wait(NULL, 0) == TRIB_ERR_INVALID);
+    CHECK(trib_finish(NULL, 0) == TRIB_ERR_INVALID && trib_finish(&request, 0) == TRIB_ERR_INVALID);
     CHECK(trib_group_create(context, ranks, 2, 0, &g) == TRIB_ERR_INVALID);
     ranks[0] = other;
     if (other != own_rank)

@@ -133,6 +133,7 @@ PROTOTYPES = {
     "trib_wait_stream": (c_int, [c_void_p, c_void_p, c_int]),
     "trib_test": (c_int, [c_void_p, POINTER(c_int)]),
     "trib_wait": (c_int, [c_void_p, c_int]),
+    "trib_finish": (c_int, [POINTER(c_void_p), c_int]),
     "trib_request_free": (c_int, [c_void_p]),
     "trib_progress": (c_int, [c_void_p]),
     "trib_supports": (c_int, [c_int, c_int]),

@@ -183,15 +183,13 @@ class Group:
         handle = self._begin(call, arguments)
         # Most operations end here, and a request would cost more than they do.
         try:
-            status = lib.trib_wait(handle, SOON_MS)
+            status = lib.trib_finish(handle, SOON_MS)
         except BaseException:
             # Interrupted: the context holds the vectors of a request that is dropped.
-            Request(self._context, handle, held, None)
+            if handle:
+                Request(self._context, handle, held, None)
             raise
-        if status:
-            return Request(self._context, handle, held, None)
-        lib.trib_request_free(handle)
-        return None
+        return Request(self._context, handle, held, None) if status else None
 
     def _live(self) -> ctypes.c_void_p:
         if not self._handle:
