@@ -359,7 +359,7 @@ fn random_signature(rng: &mut Rng, options: &Options, size: u64) -> Signature {
     // Few of all types are floating-point numbers, and few operators sums.
     let (dtype, op) = if computes && bytes % 8 == 3 { (DataType::F32, ReduceOp::Sum) } else { (dtype, op) };
     // Sums of floating-point numbers may travel as integers of other sizes, or in blocks if a piece
-    // has room for one.
+    // has room for one, on either path: a rank that calls something longer may take the other.
     let format = match op {
         ReduceOp::Sum if dtype.value().is_float() => {
             let which = bytes as usize / 8 % (2 * WireFormat::ALL.len());
@@ -368,8 +368,7 @@ fn random_signature(rng: &mut Rng, options: &Options, size: u64) -> Signature {
         _ => WireFormat::Plain,
     };
     let block = WireFormat::Int8Blocks.arithmetic(dtype, op).element_size() as u64;
-    let is_streamed = bytes.div_ceil(blocks * block) * blocks * block > limits.stream_threshold;
-    let piece = if is_streamed { limits.segment } else { limits.payload };
+    let piece = limits.segment.min(limits.payload);
     let format = if u64::from(piece) >= block || format != WireFormat::Int8Blocks { format } else { WireFormat::Plain };
     let element = format.arithmetic(dtype, op).element_size() as u64;
     Signature {
