@@ -1189,6 +1189,28 @@ FAULTS = [
         package="trib-client",
     ),
     Fault(
+        "a rank waits for the bytes of its own block of an allgather",
+        [Edit(OPERATION, "            return self.cut.before(number) - self.cut.before_inside(number, &self.given);\n", "            return self.cut.before(number);\n")],
+        tests="operation",
+    ),
+    Fault(
+        "where blocks take turns a rank keeps too little for others",
+        [Edit(OPERATION, "self.given.start + self.cut.before_inside(number, &self.given)..", "self.given.start + self.cut.before_inside(number + self.cut.blocks, &self.given)..")],
+        tests="operation",
+    ),
+    Fault(
+        "where blocks take turns a rank's own one is left out",
+        [Edit(BOARDS_PIECE, "            cut.given(index).for_each(|elements| memory.keep(&elements));\n", "            let _ = &memory;\n")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
+        "a rank whose turn it is has the number of its neighbour on the board",
+        [Edit(BOARDS, "cut.in_turn(rank, span.find(rank)", "cut.in_turn(rank, span.find(rank + 1)")],
+        tests="boards::tests",
+        package="trib-client",
+    ),
+    Fault(
         "a member that has no board agrees to boards",
         [Edit(BOARDS_FOUNDING, "self.agree(now, tree, board.is_some() && is_made)?", "self.agree(now, tree, is_made)?")],
         tests="boards::tests",

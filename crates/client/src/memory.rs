@@ -202,6 +202,22 @@ impl Memory {
         self.behind(&self.gotten, elements).map(|at| self.output.wrapping_add(at))
     }
 
+    /// Copies elements that this rank gives to where it gets them, if it does; in place they lie
+    /// there.
+    pub(crate) fn keep(&mut self, elements: &Range<u64>) {
+        let Some((from, to)) = self.given_at(elements).zip(self.gotten_at(elements)) else { return };
+        if from != to.cast_const() && !elements.is_empty() {
+            // SAFETY: both lie inside the buffers of an operation that is not over, and overlap
+            // only as `Input::InPlace` says.
+            unsafe { core::ptr::copy_nonoverlapping(from, to, self.bytes(elements)) };
+        }
+    }
+
+    /// The same of all that this rank gives.
+    pub(crate) fn keep_given(&mut self) {
+        self.keep(&self.given.clone());
+    }
+
     /// The address for a slice's result; `None` outside what this rank gets.
     pub(crate) fn output(&self, slice: Slice) -> Option<*mut u8> {
         self.offset(&self.gotten, slice).map(|at| self.output.wrapping_add(at))

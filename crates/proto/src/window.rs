@@ -11,6 +11,8 @@
 //! | bcast          | count       | root: all           | all but root: all   |
 //! | reduce-scatter | size x count| all                 | block of its rank   |
 //! | allgather      | size x count| block of its rank   | all                 |
+//!
+//! Pieces of an allgather that lie inside a rank's own block it has already, and does not get.
 
 use core::ops::Range;
 
@@ -93,8 +95,17 @@ pub fn gotten_by(signature: &Signature, ranks: &RankList, piece: &Range<u64>) ->
         Collective::Reduce if !ranks.iter_contains(signature.root) => empty(piece),
         Collective::Bcast if ranks.len() == 1 && ranks.iter_contains(signature.root) => empty(piece),
         Collective::ReduceScatter => blocks_hull(signature, ranks, piece),
+        Collective::Allgather if ranks.len() == 1 && ranks.nth(0).is_some_and(|rank| has(signature, rank.0, piece)) => {
+            empty(piece)
+        }
         _ => piece.clone(),
     }
+}
+
+/// Whether a piece of an allgather lies inside the block that this rank gives.
+fn has(signature: &Signature, rank: u32, piece: &Range<u64>) -> bool {
+    let own = block_range(signature.count, rank);
+    own.start <= piece.start && piece.end <= own.end
 }
 
 fn block_range(block: u64, rank: u32) -> Range<u64> {

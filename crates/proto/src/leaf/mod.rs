@@ -273,6 +273,7 @@ impl LeafCore {
         }
         let total = window::vector_elements(&signature, state.seat.size).ok_or(LeafError::TooLong)?;
         let cut = Cut::new(&self.edge.config.limits, signature.layout(), total).ok_or(LeafError::NoRoom)?;
+        let cut = cut.with_turns(&signature);
         let posted = match cut.path {
             Path::Stream => state.streams.posted(),
             Path::Datagram => state.datagrams.posted(),

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use trib_wire::{Header, Layout, Signature, Way};
+use trib_wire::{Collective, Header, Layout, Signature, Way};
 
 use super::output::{OpId, Slice};
 use crate::limits::Limits;
@@ -26,8 +26,11 @@ pub(super) struct Cut {
     layout: Layout,
     /// The elements of the vector.
     total: u64,
-    /// The elements of every piece but the last.
+    /// The elements of every piece but the last; where blocks take turns, but the last of a block.
     piece: u64,
+    /// How many blocks take turns, and the elements of each; else there is one, the vector.
+    blocks: u64,
+    block: u64,
 }
 
 impl Cut {
@@ -36,18 +39,57 @@ impl Cut {
         let streamed = layout.most(&(0..total)) > limits.stream_threshold;
         let path = if streamed { Path::Stream } else { Path::Datagram };
         let piece = if streamed { limits.segment_for(total, layout) } else { limits.fragment_for(layout) };
-        (piece > 0).then_some(Cut { path, layout, total, piece: u64::from(piece) })
+        (piece > 0).then_some(Cut { path, layout, total, piece: u64::from(piece), blocks: 1, block: total })
+    }
+
+    /// The same, but if it is the vector of a long allgather, blocks take turns: the first piece of
+    /// each block, the second of each, and so on. A rank gets no result of its own turn. Were the
+    /// pieces in the order of the vector, all its turns would follow each other, and nothing would
+    /// come down to it meanwhile.
+    pub(super) fn with_turns(self, signature: &Signature) -> Cut {
+        let block = signature.count;
+        if signature.collective != Collective::Allgather || self.path != Path::Stream || block < self.piece {
+            return self;
+        }
+        let piece = block.div_ceil(block.div_ceil(self.piece));
+        Cut { piece, blocks: self.total / block, block, ..self }
     }
 
     /// The number of pieces. It is at least one, because a vector of no bytes still synchronises.
     pub(super) fn pieces(&self) -> u64 {
-        self.total.div_ceil(self.piece).max(1)
+        self.blocks * self.block.div_ceil(self.piece).max(1)
     }
 
     /// The elements of the piece with this number in the operation.
     fn piece(&self, number: u64) -> Range<u64> {
-        let start = (number * self.piece).min(self.total);
-        start..(start + self.piece).min(self.total)
+        let before = number % self.blocks * self.block;
+        let Range { start, end } = self.of_turn(number);
+        before + start..before + end
+    }
+
+    /// Where the piece with this number lies in its block.
+    fn of_turn(&self, number: u64) -> Range<u64> {
+        let start = (number / self.blocks * self.piece).min(self.block);
+        start..(start + self.piece).min(self.block)
+    }
+
+    /// The elements of the pieces before this number.
+    fn before(&self, number: u64) -> u64 {
+        let Range { start, end } = self.of_turn(number);
+        start * self.blocks + (number % self.blocks) * (end - start)
+    }
+
+    /// The elements of the pieces before this number that lie inside the block `own`.
+    fn before_inside(&self, number: u64, own: &Range<u64>) -> u64 {
+        if self.blocks > 1 {
+            let Range { start, end } = self.of_turn(number);
+            let had_turn = own.start / self.block < number % self.blocks;
+            return if had_turn { end } else { start };
+        }
+        let first = own.start.div_ceil(self.piece);
+        let end = if own.end == self.total { self.pieces() } else { own.end / self.piece };
+        let end = end.min(number);
+        if first < end { self.piece(end - 1).end - self.piece(first).start } else { 0 }
     }
 }
 
@@ -128,7 +170,7 @@ impl Operation {
     /// of the piece.
     pub(super) fn accepts(&self, header: &Header) -> bool {
         let piece = self.range(header.seq);
-        let slice = self.slice(&overlap(&piece, &self.gotten), Way::Down);
+        let slice = self.slice(&self.gotten_in(&piece), Way::Down);
         header.signature == self.signature
             && header.op_seq == self.op_seq
             && header.piece() == piece
@@ -137,15 +179,33 @@ impl Operation {
 
     /// Where the payload of an accepted result belongs.
     pub(super) fn result_slice(&self, header: &Header) -> Option<Slice> {
-        let gotten = overlap(&header.piece(), &self.gotten);
+        let gotten = self.gotten_in(&header.piece());
         (header.payload_len > 0 && self.accepts(header)).then(|| self.slice(&gotten, Way::Down))
     }
 
     /// The bytes of results that are still missing for the pieces before number `end`.
     pub(super) fn due(&self, end: u64) -> u64 {
-        let from = self.range(self.base + self.done).start;
-        let to = self.range(end.clamp(self.base, self.end())).start;
-        self.bytes(&overlap(&(from..to.max(from)), &self.gotten), Way::Down)
+        let end = end.clamp(self.base, self.end()) - self.base;
+        let due = self.gotten_before(end.max(self.done)) - self.gotten_before(self.done);
+        self.bytes(&(0..due), Way::Down)
+    }
+
+    /// How many elements this rank gets of the pieces before this one.
+    fn gotten_before(&self, number: u64) -> u64 {
+        if self.signature.collective == Collective::Allgather {
+            return self.cut.before(number) - self.cut.before_inside(number, &self.given);
+        }
+        let Range { start, end } = overlap(&(0..self.cut.before(number)), &self.gotten);
+        end - start
+    }
+
+    /// The elements of a piece that this rank gets; of an allgather not what it has given itself.
+    fn gotten_in(&self, piece: &Range<u64>) -> Range<u64> {
+        let has = self.given.start <= piece.start && piece.end <= self.given.end;
+        match self.signature.collective {
+            Collective::Allgather if has => piece.start..piece.start,
+            _ => overlap(piece, &self.gotten),
+        }
     }
 
     /// The bytes of elements of its vector.
@@ -160,7 +220,10 @@ impl Operation {
             return self.given.clone();
         }
         let number = (seq - self.base).min(self.pieces);
-        overlap(&(self.cut.piece(number).start..self.cut.total), &self.given)
+        if self.cut.blocks == 1 {
+            return overlap(&(self.cut.before(number)..self.cut.total), &self.given);
+        }
+        self.given.start + self.cut.before_inside(number, &self.given)..self.given.end
     }
 
     /// The elements of piece `seq`.

@@ -7,7 +7,7 @@ use std::ops::Range;
 use trib_messages::policy::Recovery;
 use trib_proto::leaf::{self, GroupId, LeafConfig, LeafCore, LeafOutput, NewGroup, OpId, Slice};
 use trib_proto::node::{self, Fold, Link, NodeChild, NodeConfig, NodeCore, NodeOutput, Part, Stage, Target};
-use trib_proto::{Limits, Nanos, Path};
+use trib_proto::{Limits, Nanos, Path, window};
 use trib_wire::{
     Body, ChildIndex, ChildKind, Collective, DataType, Epoch, Fault, GroupName, Header, JobId, Kind, NodeId, Placement,
     Rank, RankList, ReduceOp, Signature, WireFormat,
@@ -16,6 +16,28 @@ use trib_wire::{
 pub(crate) const RANKS: u32 = 6;
 const JOB: JobId = JobId(7);
 pub(crate) const EPOCH: Epoch = Epoch(1);
+
+/// What a rank has of the vector when an operation is over: its results, over the block that it has
+/// given to an allgather. What it lacks of what it gets is not as `expected` says.
+pub(crate) fn received(
+    results: Option<&BTreeMap<u64, Vec<u8>>>,
+    signature: &Signature,
+    (size, me): (u32, u32),
+    expected: &[u8],
+) -> Vec<u8> {
+    let element = signature.dtype.size();
+    let mut all: Vec<u8> = expected.iter().map(|byte| !byte).collect();
+    if signature.collective == Collective::Allgather {
+        let own = window::given(signature, size, me);
+        let own = own.start as usize * element..own.end as usize * element;
+        all[own.clone()].copy_from_slice(&expected[own]);
+    }
+    for (first, bytes) in results.into_iter().flatten() {
+        all[*first as usize * element..][..bytes.len()].copy_from_slice(bytes);
+    }
+    let gotten = window::gotten(signature, size, me);
+    all[gotten.start as usize * element..gotten.end as usize * element].to_vec()
+}
 
 pub(crate) struct Frame {
     pub(crate) to: End,

@@ -14,7 +14,7 @@ use trib_proto::node::{self, Link};
 use trib_proto::{Limits, Nanos, Path, window};
 use trib_wire::{Collective, Epoch, RankList, Signature};
 
-use crate::parts::{EPOCH, End, Frame, Leaf, Node, RANKS, create, leaf, limits, nodes, signature, vector};
+use crate::parts::{EPOCH, End, Frame, Leaf, Node, RANKS, create, leaf, limits, nodes, received, signature, vector};
 
 /// Numbers from a seed (SplitMix64).
 struct Random(u64);
@@ -307,9 +307,9 @@ impl Fabric {
                 assert!(leaf.memory.done[op].is_ok(), "{signature}: {:?}", leaf.memory.done[op]);
                 let expected = expected(plan, signature, salt(*group, *number));
                 let me = plan.members.iter().position(|member| *member == rank as u32).unwrap() as u32;
-                let gotten = window::gotten(signature, plan.members.len() as u32, me);
-                let bytes: Vec<u8> =
-                    leaf.memory.results.get(op).map(|r| r.values().flatten().copied().collect()).unwrap_or_default();
+                let size = plan.members.len() as u32;
+                let gotten = window::gotten(signature, size, me);
+                let bytes = received(leaf.memory.results.get(op), signature, (size, me), &expected);
                 assert_eq!(bytes, expected[gotten.start as usize..gotten.end as usize], "{signature} at rank {rank}");
             }
         }

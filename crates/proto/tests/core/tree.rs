@@ -10,7 +10,9 @@ use trib_proto::node::{self, Link, Stage};
 use trib_proto::{Limits, Nanos, Path, window};
 use trib_wire::{ChildIndex, Collective, DataType, Kind, Rank, RankList, ReduceOp, Signature};
 
-use crate::parts::{EPOCH, End, Frame, Leaf, Node, RANKS, create, create_as, leaf, limits, nodes, signature, vector};
+use crate::parts::{
+    EPOCH, End, Frame, Leaf, Node, RANKS, create, create_as, leaf, limits, nodes, received, signature, vector,
+};
 
 /// A tree of six ranks: root 0 has nodes 1 (ranks 0..3) and 2 (ranks 3..6).
 struct World {
@@ -136,8 +138,7 @@ fn check(world: &mut World, group: &[(u32, GroupId)], signature: Signature, salt
         let outcome = memory.done.get(op).unwrap_or_else(|| panic!("{signature}: rank {rank} hangs"));
         assert!(outcome.is_ok(), "{signature}: rank {rank}: {outcome:?}");
         let gotten = window::gotten(&signature, size, position as u32);
-        let bytes: Vec<u8> =
-            memory.results.get(op).map(|r| r.values().flatten().copied().collect()).unwrap_or_default();
+        let bytes = received(memory.results.get(op), &signature, (size, position as u32), &expected);
         assert_eq!(
             bytes,
             expected[gotten.start as usize * element..gotten.end as usize * element],

@@ -26,10 +26,7 @@ impl Checkers {
                 succeeded.next().map(|m| format!("fails at rank {rank} ({fault}) and succeeded at rank {}", m.rank))
             }
             None => {
-                let lacking = members.iter().find(|m| {
-                    let gotten = self.gotten(operation, m.rank);
-                    !m.posted || m.delivered.missing(&gotten).is_some()
-                });
+                let lacking = members.iter().find(|m| !m.posted || self.lacks_any(operation, m).is_some());
                 let mut failed = others.filter(|m| matches!(m.outcome, Some(Err(_))));
                 let lacking =
                     lacking.map(|m| format!("succeeds at rank {rank} while rank {} lacks the result", m.rank));

@@ -78,11 +78,11 @@ impl Checkers {
             self.check_soon(self.operations[operation].group, fault);
         }
         self.progress(rank);
-        let gotten = self.gotten(operation, rank);
         let signature = self.work.operations[operation].signature;
+        let missing = self.operations[operation].members.iter().find(|m| m.rank == rank);
+        let missing = missing.and_then(|member| self.lacks_any(operation, member));
         let member = self.member(operation, rank);
         let twice = member.outcome.is_some();
-        let missing = member.delivered.missing(&gotten);
         member.outcome = Some(outcome.clone());
         if twice {
             let what = format!("{} completes twice at rank {rank}", self.name(operation));

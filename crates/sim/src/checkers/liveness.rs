@@ -33,11 +33,8 @@ impl Checkers {
             open += 1;
             if open <= 4 {
                 let absent: Vec<u32> = operation.members.iter().filter(|m| !m.posted).map(|m| m.rank).collect();
-                let missing = operation
-                    .members
-                    .iter()
-                    .find(|m| m.rank == lacking[0])
-                    .and_then(|m| m.delivered.missing(&self.gotten(number, m.rank)));
+                let missing =
+                    operation.members.iter().find(|m| m.rank == lacking[0]).and_then(|m| self.lacks_any(number, m));
                 let _ = write!(
                     what,
                     "{}: ranks {lacking:?} wait (rank {} lacks {missing:?}), ranks {absent:?} have not posted; ",

@@ -33,7 +33,7 @@ use std::fmt;
 use std::ops::Range;
 
 use trib_proto::{Limits, Nanos, Path, window};
-use trib_wire::{Fault, Placement, Signature};
+use trib_wire::{Collective, Fault, Placement, Signature};
 
 use crate::fabric::Tree;
 use crate::options::Options;
@@ -342,6 +342,26 @@ impl Checkers {
         let group = self.operations[operation].group;
         let signature = self.work.operations[operation].signature;
         window::gotten(&signature, self.size(group), self.position(group, rank))
+    }
+
+    /// The hull of the elements in `range` that a rank gets and that have not come to it. What it
+    /// gives to an allgather it has, whether it comes or not.
+    fn lacks(&self, operation: usize, member: &Member, range: &Range<u64>) -> Option<Range<u64>> {
+        let overlap = |other: Range<u64>| other.start.max(range.start)..other.end.min(range.end);
+        let gotten = self.gotten(operation, member.rank);
+        if self.work.operations[operation].signature.collective != Collective::Allgather {
+            return member.delivered.missing(&overlap(gotten));
+        }
+        let own = self.given(operation, member.rank);
+        let sides = [gotten.start..own.start, own.end..gotten.end].map(|side| member.delivered.missing(&overlap(side)));
+        let mut lacking = sides.into_iter().flatten();
+        let first = lacking.next()?;
+        Some(lacking.fold(first, |all, other| all.start.min(other.start)..all.end.max(other.end)))
+    }
+
+    /// The same of all elements.
+    fn lacks_any(&self, operation: usize, member: &Member) -> Option<Range<u64>> {
+        self.lacks(operation, member, &(0..u64::MAX))
     }
 
     fn is_disturbed(&self, group: usize) -> bool {

@@ -67,10 +67,9 @@ impl Checkers {
         }
         let given = self.given(operation, rank);
         let lacking = self.operations[operation].members.iter().filter(|m| m.outcome.is_none()).find_map(|m| {
-            let missing = m.delivered.missing(&self.gotten(operation, m.rank))?;
-            let needed = missing.start.max(given.start)..missing.end.min(given.end);
-            let covered = needed.is_empty() || (kept.start <= needed.start && needed.end <= kept.end);
-            (!covered).then_some((m.rank, missing))
+            let needed = self.lacks(operation, m, &given)?;
+            let covered = kept.start <= needed.start && needed.end <= kept.end;
+            (!covered).then_some((m.rank, needed))
         });
         if let Some((other, missing)) = lacking {
             let what = format!(
@@ -145,8 +144,7 @@ impl Checkers {
             return;
         }
         let members = &self.operations[operation].members;
-        let lacking =
-            members.iter().find_map(|m| Some((m.rank, m.delivered.missing(&self.gotten(operation, m.rank))?)));
+        let lacking = members.iter().find_map(|m| Some((m.rank, self.lacks_any(operation, m)?)));
         if let Some((other, missing)) = lacking {
             let what =
                 format!("{} is forgotten by rank {rank}, but rank {other} lacks {missing:?}", self.name(operation));
@@ -170,9 +168,7 @@ impl Checkers {
         let lacking = self.pieces.range(from..to).find_map(|((_, _, number), piece)| {
             let operation = &self.operations[piece.operation];
             operation.members.iter().find_map(|m| {
-                let gotten = self.gotten(piece.operation, m.rank);
-                let wanted = gotten.start.max(piece.range.start)..gotten.end.min(piece.range.end);
-                let missing = m.delivered.missing(&wanted)?;
+                let missing = self.lacks(piece.operation, m, &piece.range)?;
                 Some((*number, piece.operation, m.rank, missing))
             })
         });

@@ -6,6 +6,15 @@
 //! ```
 //! A piece has the same elements of every block, so that all members have as much to do in each.
 //! Members cut alike, because nothing goes into it but what they have in common.
+//!
+//! Between hosts that would bring each host every block. So where blocks are long they take turns:
+//! each piece is a bcast from the rank whose block it is of, or a reduce to that rank.
+//!
+//! ```text
+//!   allgather, reduce-scatter       blocks  |0|3|6|1|4|7|2|5|8|     of a member of three hosts
+//! ```
+//! A host's link then carries what its ranks give and need, and nothing else. With a short stretch
+//! of each block in turn, all links are in use all the time.
 
 use std::ops::Range;
 
@@ -47,18 +56,33 @@ impl View {
 /// An operation of a group, as one member sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
-    pub(super) signature: Signature,
+    /// What the program has called.
+    pub(super) called: Signature,
+    /// The same; in a piece of a block whose turn it is, the collective that brings the piece.
+    signature: Signature,
     view: View,
-    /// It has a block for each member.
-    has_blocks: bool,
-    /// It has no way over the boards of its group, where it is only shown.
-    is_shown: bool,
+    form: Form,
+    /// The block of the vector whose turn it is.
+    block: u32,
     /// The elements of the whole vector, or of a block.
     elements: u64,
     /// How many of them a full piece has.
     stride: u64,
     /// How many pieces there are, at least one.
     pieces: u64,
+}
+
+/// What a piece has of the vector.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    /// A stretch of it.
+    Stretch,
+    /// The same stretch of every block.
+    Abreast,
+    /// A stretch of one block, whose turn it is.
+    InTurn,
+    /// Nothing: the operation has no way over the boards of its group, where it is only shown.
+    Shown,
 }
 
 /// Whose contributions a member needs before it can take a piece.
@@ -80,18 +104,36 @@ impl Cut {
             Collective::ReduceScatter => u64::from(size),
             _ => 1,
         };
-        let has_blocks = matches!(signature.collective, Collective::ReduceScatter | Collective::Allgather);
-        let is_shown = view.is_wide() && !goes_over_boards(&signature, size);
-        let elements = match has_blocks {
-            _ if is_shown => 0,
-            true => signature.count,
-            false => window::vector_elements(&signature, view.members).unwrap_or(0),
+        let form = if view.is_wide() { form_between_hosts(&signature, size) } else { form(&signature) };
+        let elements = match form {
+            Form::Shown => 0,
+            Form::Abreast | Form::InTurn => signature.count,
+            Form::Stretch => window::vector_elements(&signature, view.members).unwrap_or(0),
         };
-        let most = (piece_len as u64 / element / blocks).max(1);
+        let abreast = if form == Form::Abreast { blocks } else { 1 };
+        let most = (piece_len as u64 / element / abreast).max(1);
         // Pieces of one length leave no short one at the end, which would be waited for as well.
         let stride = elements.div_ceil(elements.div_ceil(most).max(1)).max(1);
-        let pieces = elements.div_ceil(stride).max(1);
-        Cut { signature, view, has_blocks, is_shown, elements, stride, pieces }
+        let turns = if form == Form::InTurn { u64::from(size) } else { 1 };
+        let pieces = elements.div_ceil(stride).max(1) * turns;
+        Cut { called: signature, signature, view, form, block: 0, elements, stride, pieces }
+    }
+
+    /// Whose turn it is in a piece, if blocks take turns: a number that `Span` has a rank for.
+    pub(super) fn turn_of(&self, piece: u64) -> Option<u32> {
+        let (size, _) = self.view.position();
+        (self.form == Form::InTurn).then(|| (piece % u64::from(size)) as u32)
+    }
+
+    /// The operation as it looks from a piece in which it is `rank`'s turn. `root` is that member,
+    /// if it is one of the board's.
+    pub(super) fn in_turn(&self, rank: u32, root: Option<u32>) -> Cut {
+        let collective = match self.called.collective {
+            Collective::Allgather => Collective::Bcast,
+            _ => Collective::Reduce,
+        };
+        let signature = Signature { collective, root: rank, ..self.called };
+        Cut { signature, block: rank, view: View { root, ..self.view }, ..*self }
     }
 
     /// What the heads call for a piece, if `root` is the head of the root's host.
@@ -102,7 +144,7 @@ impl Cut {
         let count = self.answer_elements(piece).end;
         let carried = Signature { collective: Collective::Allreduce, root: CARRIED, count, ..self.signature };
         match self.signature.collective {
-            _ if self.is_shown => Signature { root: 0, count: 0, ..self.signature },
+            _ if self.form == Form::Shown => Signature { root: 0, count: 0, ..self.signature },
             Collective::Allgather => {
                 let count = count * self.signature.element_size() as u64;
                 Signature { dtype: DataType::U8, op: ReduceOp::BitOr, count, ..carried }
@@ -114,21 +156,32 @@ impl Cut {
 
     /// Whether it is only shown to members on other hosts, and goes another way.
     pub(super) fn is_shown(&self) -> bool {
-        self.is_shown
+        self.form == Form::Shown
+    }
+
+    /// What brings a piece to all members: the collective that was called, or that of a turn.
+    pub(super) fn collective(&self) -> Collective {
+        self.signature.collective
+    }
+
+    /// The operation's root, or the rank whose turn it is.
+    pub(super) fn root(&self) -> u32 {
+        self.signature.root
     }
 
     /// Whether a node that compares what the heads call has seen a piece of this call, as far as
     /// that can be told without its root.
     pub(super) fn has_piece(&self, seen: &Signature) -> bool {
-        let has_root = matches!(self.signature.collective, Collective::Reduce | Collective::Bcast);
+        let own = if self.form == Form::InTurn { self.in_turn(0, None) } else { *self };
+        let has_root = matches!(own.signature.collective, Collective::Reduce | Collective::Bcast);
         let root = if has_root { seen.root } else { 0 };
-        [0, self.pieces - 1].map(|piece| self.between(piece, root)).contains(seen)
+        [0, self.pieces - 1].map(|piece| own.between(piece, root)).contains(seen)
     }
 
     /// The elements of the answer to a piece, from 0 on: all blocks, if there are some.
     fn answer_elements(&self, piece: u64) -> Range<u64> {
         let Range { start, end } = self.elements_of(piece);
-        let blocks = if self.has_blocks && !self.is_shown { u64::from(self.view.position().0) } else { 1 };
+        let blocks = if self.form == Form::Abreast { u64::from(self.view.position().0) } else { 1 };
         0..(end - start) * blocks
     }
 
@@ -156,7 +209,8 @@ impl Cut {
     }
 
     fn elements_of(&self, piece: u64) -> Range<u64> {
-        let start = piece * self.stride;
+        let turns = if self.form == Form::InTurn { u64::from(self.view.position().0) } else { 1 };
+        let start = piece / turns * self.stride;
         start..(start + self.stride).min(self.elements)
     }
 
@@ -166,9 +220,10 @@ impl Cut {
         (end.saturating_sub(start) as usize) * self.signature.element_size()
     }
 
-    /// The elements of a piece in block `block` of the vector, whose blocks have `count` elements.
+    /// The elements of a piece in block `block` of the vector, whose blocks have `count` elements;
+    /// the first is the one whose turn it is.
     pub(super) fn in_block(&self, piece: u64, block: u32) -> Range<u64> {
-        let before = u64::from(block) * self.signature.count;
+        let before = u64::from(self.block + block) * self.signature.count;
         let Range { start, end } = self.elements_of(piece);
         before + start..before + end
     }
@@ -218,6 +273,11 @@ impl Cut {
         }
     }
 
+    /// Whether what this member gives is a part of its result, which nobody sends it.
+    pub(super) fn keeps(&self) -> bool {
+        self.called.collective == Collective::Allgather && self.source().is_some_and(|root| root as u32 == self.view.me)
+    }
+
     /// Whose contributions this member needs before it has done with a piece.
     pub(super) fn need(&self) -> Need {
         // The others' pieces stay where they are until it has done with them.
@@ -226,7 +286,7 @@ impl Cut {
         }
         match (self.signature.collective, self.source()) {
             (Collective::Reduce | Collective::Bcast, _) if !self.gets() => Need::Nobody,
-            _ if self.is_shown => Need::Nobody,
+            _ if self.form == Form::Shown => Need::Nobody,
             (Collective::Bcast, Some(root)) => Need::Root(root),
             _ if self.view.is_wide() => Need::Answer,
             _ => Need::All,
@@ -261,18 +321,32 @@ impl Cut {
 
     /// What members compare before they take each other's pieces: the signature, in two words.
     pub(super) fn words(&self) -> [u64; 2] {
-        let Signature { collective, dtype, op, format, root, count } = self.signature;
+        let Signature { collective, dtype, op, format, root, count } = self.called;
         let codes = [collective.code(), dtype.code(), op.code(), format.code()];
         [u64::from(u32::from_le_bytes(codes)) | u64::from(root) << 32, count]
     }
 }
 
-/// Whether an operation goes over the boards of a group that has members on several hosts: if it
-/// has a block for each, only as long as all blocks are short, because each host gets them all.
-pub(super) fn goes_over_boards(signature: &Signature, size: u32) -> bool {
-    let has_blocks = matches!(signature.collective, Collective::Allgather | Collective::ReduceScatter);
-    let bytes = window::vector_elements(signature, size).unwrap_or(u64::MAX);
-    !has_blocks || bytes.saturating_mul(signature.element_size() as u64) <= CARRIED_MAX
+/// How an operation is cut whose members share one host.
+fn form(signature: &Signature) -> Form {
+    match signature.collective {
+        Collective::Allgather | Collective::ReduceScatter => Form::Abreast,
+        _ => Form::Stretch,
+    }
+}
+
+/// How an operation is cut in a group that has members on several hosts. Where all blocks are short
+/// each host gets them all, and where each is long they take turns. In between, a turn would cost
+/// more than what a host gets too much.
+pub(super) fn form_between_hosts(signature: &Signature, size: u32) -> Form {
+    let bytes = |elements: u64| elements.saturating_mul(signature.element_size() as u64);
+    match form(signature) {
+        Form::Abreast if bytes(signature.count) >= TURN_MIN => Form::InTurn,
+        Form::Abreast if bytes(window::vector_elements(signature, size).unwrap_or(u64::MAX)) > CARRIED_MAX => {
+            Form::Shown
+        }
+        form => form,
+    }
 }
 
 /// The signature in such words, if they are one.
@@ -298,6 +372,8 @@ pub(super) fn portions_from(is_wide: bool) -> u32 {
 const CARRIED: u32 = 1;
 /// In bytes, of all blocks together. It is less than every board has room for.
 const CARRIED_MAX: u64 = 4096;
+/// In bytes, of a block.
+const TURN_MIN: u64 = 16 * 1024;
 /// In bytes. A claim costs about as much as folding a tenth of it.
 const PORTION: usize = 8 * 1024;
 /// A member folds alone what all members together give so many bytes to.
@@ -343,7 +419,7 @@ mod tests {
     #[test]
     fn in_a_wide_group_the_first_member_speaks_for_the_others() {
         let cut = |collective, me, root: Option<u32>| {
-            let plain = cut(collective, 4096, 3, me, root.unwrap_or(7));
+            let plain = cut(collective, 2000, 3, me, root.unwrap_or(7));
             let beyond = Some(Beyond { size: 5, rank: me + 1 });
             Cut::new(plain.signature, View { members: 3, me, root, beyond }, 64 * 1024)
         };
@@ -357,6 +433,7 @@ mod tests {
         assert_eq!(needs(Collective::Bcast, None), [Answer; 3]);
         assert_eq!(needs(Collective::Allgather, None), [Answer, Nobody, Nobody], "it is long, and goes another way");
         assert_eq!(cut(Collective::ReduceScatter, 1, None).given_bytes(0), 0);
+        assert!(cut(Collective::ReduceScatter, 1, None).is_shown());
         // Short ones go this way, and members have the ranks that they have in the group.
         let of = |collective, count| {
             let Cut { signature, view, .. } = cut(collective, 1, None);
@@ -379,6 +456,41 @@ mod tests {
         let bcast = cut(Collective::Bcast, 2, Some(1));
         assert!(bcast.gives() && bcast.given(0).next().is_none(), "all show what they have called");
         assert!(cut(Collective::Allreduce, 0, None).portions(0) > 0);
+    }
+
+    #[test]
+    fn long_blocks_take_turns_between_hosts() {
+        // Ranks 1, 2 and 3 of 5 are here, and this is rank 2.
+        let of = |collective, count| {
+            let signature = cut(collective, count, 3, 1, 0).called;
+            let view = View { members: 3, me: 1, root: None, beyond: Some(Beyond { size: 5, rank: 2 }) };
+            Cut::new(signature, view, 16 * 1024)
+        };
+        let (gather, scatter) = (of(Collective::Allgather, 4000), of(Collective::ReduceScatter, 4000));
+        for cut in [gather, scatter] {
+            assert_eq!((cut.pieces(), cut.piece_bytes(0), cut.is_shown()), (10, 16_000, false));
+            assert_eq!([0, 4, 5, 9].map(|piece| cut.turn_of(piece)), [0, 4, 0, 4].map(Some));
+        }
+        // The second stretch of the blocks of ranks 2, 3 and 4.
+        let [own, near, far] = [(2, Some(1)), (3, Some(2)), (4, None)];
+        let in_turn = |cut: &Cut, (rank, root): (u32, Option<u32>)| cut.in_turn(rank, root);
+        let stretch = |rank: u64| 4000 * rank + 2000..4000 * rank + 4000;
+        let needs = |cut: &Cut| [own, near, far].map(|turn| in_turn(cut, turn).need());
+        assert_eq!(needs(&gather), [Need::Nobody, Need::Root(2), Need::Answer]);
+        assert_eq!(needs(&scatter), [Need::Answer, Need::Nobody, Need::Nobody]);
+        assert_eq!(in_turn(&gather, own).given(7).collect::<Vec<_>>(), [stretch(2)]);
+        assert_eq!(in_turn(&gather, near).given(8).count(), 0);
+        assert_eq!([own, near].map(|turn| in_turn(&gather, turn).keeps()), [true, false]);
+        assert_eq!(in_turn(&gather, far).of_answer(9), (0, stretch(4)));
+        assert_eq!(in_turn(&scatter, far).given(9).collect::<Vec<_>>(), [stretch(4)]);
+        assert_eq!([own, near].map(|turn| in_turn(&scatter, turn).gets()), [true, false]);
+        assert!(!in_turn(&scatter, own).keeps());
+        // Between the hosts, of which the root's is the second.
+        let seen = [gather, scatter].map(|cut| in_turn(&cut, far).between(9, 1));
+        let told = seen.map(|seen| (seen.collective, seen.root, seen.count));
+        assert_eq!(told, [(Collective::Bcast, 1, 2000), (Collective::Reduce, 1, 2000)]);
+        assert!(gather.has_piece(&seen[0]) && scatter.has_piece(&seen[1]) && !gather.has_piece(&seen[1]));
+        assert_eq!(in_turn(&gather, far).words(), gather.words(), "members compare what was called");
     }
 
     #[test]

@@ -122,10 +122,10 @@ impl Heads {
 fn operation(board: &Board, cut: &Cut, (number, index): (u64, u64), span: &Span) -> (Signature, Memory) {
     let len = cut.piece_bytes(index);
     // A root that is no member is refused when the operation is posted.
-    let (root_host, _) = span.find(cut.signature.root).unwrap_or_default();
+    let (root_host, _) = span.find(cut.root()).unwrap_or_default();
     let signature = cut.between(index, root_host);
     let answer = board.answer_at(number, cut.answer_bytes(index));
-    let (input, output) = match (cut.signature.collective, cut.source()) {
+    let (input, output) = match (cut.collective(), cut.source()) {
         (Collective::Barrier, _) => return (signature, Memory::none()),
         // It goes another way. Here it only shows that it is what was called.
         _ if cut.is_shown() => return (signature, Memory::none()),
@@ -181,6 +181,7 @@ mod tests {
     use trib_wire::{DataType, NodeId, RankList, ReduceOp, WireFormat};
 
     use super::super::cut::{Beyond, View};
+    use super::super::running::seen_at;
     use super::super::shape::tests::trees;
     use super::*;
 
@@ -207,7 +208,7 @@ mod tests {
     fn told_by_both(one: Signature, other: Signature) -> [Option<Fault>; 2] {
         let seen = |signature: Signature| {
             let (board, _) = Board::create(2).unwrap();
-            operation(&board, &cut(signature), (0, 0), &span()).0
+            operation(&board, &seen_at(&cut(signature), 0, Some(&span())), (0, 0), &span()).0
         };
         let signatures = Some((seen(one), seen(other)));
         let fault = Fault { reason: Reason::Mismatch, node: NodeId(0), rank_a: Rank(3), rank_b: Rank(8), signatures };
@@ -231,8 +232,8 @@ mod tests {
         assert_eq!(said(long, longer), [Some(None); 2], "neither sees the other's");
         let [one, other] = [0, 2].map(|root| call(Collective::Bcast, 7, root));
         assert_eq!(said(one, other), [Some(None); 2], "they see hosts for roots");
-        // What goes another way, or as something else, is known at home alone.
-        for gather in [7, 50_000].map(|count| call(Collective::Allgather, count, 0)) {
+        // What goes another way, in turns or as something else, is known at home alone.
+        for gather in [7, 1000, 50_000].map(|count| call(Collective::Allgather, count, 0)) {
             assert_eq!(said(gather, short), [Some(Some((gather, short))), None]);
             assert_eq!(said(gather, long), [Some(None); 2]);
         }

@@ -25,7 +25,7 @@ pub(super) struct Piece<'a> {
 impl Piece<'_> {
     /// Folds what all members have given, from byte `from` on.
     pub(super) fn fold(&self, folder: &mut Folder, from: usize, into: &mut [u8]) {
-        let arithmetic = self.cut.signature.arithmetic();
+        let arithmetic = self.cut.called.arithmetic();
         let whole = self.cut.given_bytes(self.index);
         // SAFETY: all members have given, and this one has not taken the piece.
         let parts = |member: usize| unsafe { self.board.given(self.number, member, whole) };
@@ -37,13 +37,13 @@ impl Piece<'_> {
     /// `ranks` are theirs in the group.
     pub(super) fn fold_for_all(&self, folder: &mut Folder, ranks: &[u32]) {
         let len = self.cut.answer_bytes(self.index);
-        if len == 0 || matches!(self.cut.signature.collective, Collective::Barrier | Collective::Bcast) {
+        if len == 0 || matches!(self.cut.collective(), Collective::Barrier | Collective::Bcast) {
             return;
         }
         // SAFETY: all members have given, and this one, which alone writes there, has not shown the
         // answer.
         let into = unsafe { core::slice::from_raw_parts_mut(self.board.answer_at(self.number, len), len) };
-        if self.cut.signature.collective != Collective::Allgather {
+        if self.cut.collective() != Collective::Allgather {
             return self.fold(folder, 0, into);
         }
         into.fill(0);
@@ -59,12 +59,15 @@ impl Piece<'_> {
     pub(super) fn take(&self, folder: &mut Folder, memory: &mut Memory) {
         let Piece { board, cut, number, index, .. } = *self;
         let len = cut.piece_bytes(index);
+        if len > 0 && cut.keeps() {
+            cut.given(index).for_each(|elements| memory.keep(&elements));
+        }
         if len == 0 || !cut.gets() {
             return;
         }
         let result_of = |elements: Range<u64>| {
             let start = memory.gotten_at(&elements).expect("a member gets what the cut says");
-            let len = (elements.end - elements.start) as usize * cut.signature.element_size();
+            let len = (elements.end - elements.start) as usize * cut.called.element_size();
             // SAFETY: `gotten_at` checked that the elements lie inside the result of an operation
             // that runs, and nothing else touches that.
             unsafe { core::slice::from_raw_parts_mut(start, len) }
@@ -73,7 +76,7 @@ impl Piece<'_> {
         // SAFETY: the member has given, or this one would not be here, and this one has not taken
         // the piece.
         let given = |member: usize| unsafe { board.given(number, member, len) };
-        match (cut.signature.collective, cut.source()) {
+        match (cut.collective(), cut.source()) {
             (Collective::Bcast, Some(root)) => return copy(given(root), result(0)),
             _ if cut.need() == Need::Answer => {
                 let (from, elements) = cut.of_answer(index);
@@ -84,7 +87,7 @@ impl Piece<'_> {
             }
             _ => {}
         }
-        match cut.signature.collective {
+        match cut.collective() {
             // A barrier brings nothing, and a bcast has a source here or an answer.
             Collective::Barrier | Collective::Bcast => {}
             Collective::Allreduce | Collective::Reduce if cut.portions(index) > 0 => {

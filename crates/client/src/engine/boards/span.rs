@@ -30,6 +30,8 @@ pub(super) struct Span {
     local: Vec<u32>,
     /// How these are folded, by their positions among themselves.
     shape: Shape,
+    /// All members in the order in which their blocks take turns.
+    turns: Vec<u32>,
     /// The bytes of a piece. All hosts cut alike, so that of the fullest host counts.
     piece_len: usize,
 }
@@ -76,7 +78,8 @@ impl Span {
         }
         let heads = all.iter().filter_map(|members| members.first().copied()).collect();
         let piece_len = Board::piece_len_of(most)?;
-        Some(Span { host_of, heads, me, home, local, shape, piece_len })
+        let turns = (0..most).flat_map(|at| all.iter().filter_map(move |members| members.get(at).copied())).collect();
+        Some(Span { host_of, heads, me, home, local, turns, shape, piece_len })
     }
 
     /// The members on this host, by their positions in the group.
@@ -118,6 +121,13 @@ impl Span {
     pub(super) fn find(&self, member: u32) -> Option<(u32, Option<u32>)> {
         let host = *self.host_of.get(member as usize)?;
         Some((host, self.local.iter().position(|other| *other == member).map(|at| at as u32)))
+    }
+
+    /// The member that has this turn where the blocks of all take turns. Hosts alternate: to the
+    /// host whose turn it is nothing comes down meanwhile, and what comes next makes up for it only
+    /// as far as the board has room.
+    pub(super) fn turn(&self, turn: u32) -> u32 {
+        self.turns[turn as usize]
     }
 
     /// The ranks of the heads, of a group of these members.
@@ -171,6 +181,7 @@ mod tests {
             assert_eq!(span.piece_len(), Board::piece_len_of(3).unwrap());
         }
         let span = span(&ranks, 4).unwrap();
+        assert_eq!([0, 1, 2, 3, 4, 5].map(|turn| span.turn(turn)), [0, 1, 2, 3, 4, 5]);
         assert_eq!((span.find(5), span.find(3), span.find(9)), (Some((1, Some(2))), Some((0, None)), None));
         assert_eq!(*span.shape(), Shape::Node([0, 1, 2].map(Shape::Member).to_vec()));
     }

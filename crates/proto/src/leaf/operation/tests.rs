@@ -78,6 +78,7 @@ impl Case {
         let total = window::vector_elements(&self.signature, self.size).expect("a short vector");
         assert!(self.limits.are_valid());
         let cut = Cut::new(&self.limits, self.layout, total).expect("elements are no longer than the least piece");
+        let cut = cut.with_turns(&self.signature);
         let seat = Seat { size: self.size, me: self.me };
         (Operation::new(OpId(0), self.signature, seat, (1, 0), cut).starting_at(self.base), total)
     }
@@ -160,6 +161,52 @@ proptest! {
             due -= bytes;
         }
         prop_assert!(due == 0 || seqs.end - seqs.start > 20, "{} bytes are due for nothing", due);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn long_blocks_of_an_allgather_take_turns_and_nobody_gets_its_own(case in case()) {
+        let case = Case { signature: Signature { collective: Collective::Allgather, ..case.signature }, ..case };
+        let ((operation, total), block) = (case.operation(), case.signature.count);
+        let pieces: Vec<_> = (operation.base..operation.end()).map(|seq| contribution(&operation, seq).piece()).collect();
+        let mut ordered = pieces.clone();
+        ordered.sort_by_key(|piece| piece.start);
+        let ends: Vec<u64> = std::iter::once(0).chain(ordered.iter().map(|piece| piece.end)).collect();
+        let starts: Vec<u64> = ordered.iter().map(|piece| piece.start).collect();
+        prop_assert_eq!((&ends[..starts.len()], ends.last()), (&starts[..], Some(&total)));
+        let takes_turns = operation.cut.path == Path::Stream && block > 0 && operation.cut.piece <= block && case.size > 1;
+        prop_assert_eq!(operation.cut.blocks > 1, takes_turns);
+        if takes_turns {
+            for (number, piece) in (0..).zip(&pieces) {
+                prop_assert_eq!((piece.start / block, (piece.end - 1) / block), (number % u64::from(case.size), number % u64::from(case.size)));
+            }
+        }
+        let me = RankList::from_ranks([case.me]);
+        let gets = |piece: &core::ops::Range<u64>| {
+            let gotten = window::gotten_by(&case.signature, &me, piece);
+            case.layout.bytes(&gotten, Way::Down)
+        };
+        let given: Vec<_> = pieces.iter().map(|piece| overlap(piece, &operation.given)).collect();
+        for (number, piece) in pieces.iter().enumerate() {
+            let seq = operation.base + number as u64;
+            let gotten = window::gotten_by(&case.signature, &me, piece);
+            let own = operation.given.start <= piece.start && piece.end <= operation.given.end;
+            prop_assert_eq!(gotten.is_empty(), own || piece.is_empty());
+            let result = Header { kind: Kind::Result, ..contribution(&operation, seq) }.carrying(&gotten, gets(piece) as u32);
+            prop_assert!(operation.accepts(&result), "{:?}", result);
+            let slice = operation.result_slice(&result).map(|slice| slice.range());
+            prop_assert_eq!(slice, Some(gotten).filter(|gotten| !gotten.is_empty()));
+            // What is due of the pieces before this one, and what is needed from it on.
+            prop_assert_eq!(operation.due(seq), pieces[..number].iter().map(gets).sum::<u64>());
+            let left: u64 = given[number..].iter().map(|given| given.end - given.start).sum();
+            let needed = operation.given_from(seq);
+            prop_assert_eq!((needed.end - needed.start, needed.end), (left, if left > 0 { operation.given.end } else { needed.end }));
+            let resumed = case.operation().0.resuming_at(seq);
+            prop_assert_eq!(resumed.due(operation.end()), pieces[number..].iter().map(gets).sum::<u64>());
+        }
     }
 }
 

@@ -45,7 +45,7 @@ impl Running {
         let mut bcasts = (0..self.board.members()).filter_map(|member| Some((member, bcast_of(member)?)));
         let Some((root, bcast)) = bcasts.next().filter(|_| need == Need::All) else { return Ok(()) };
         let me = self.board.me();
-        let signatures = if root < me { (bcast, cut.signature) } else { (cut.signature, bcast) };
+        let signatures = if root < me { (bcast, cut.called) } else { (cut.called, bcast) };
         Err(self.fault(Reason::Mismatch, root.min(me), root.max(me), Some(signatures)))
     }
 
@@ -56,7 +56,7 @@ impl Running {
         if words == cut.words() {
             return Ok(true);
         }
-        let signatures = signature_of(words).map(|first| (first, cut.signature));
+        let signatures = signature_of(words).map(|first| (first, cut.called));
         Err(self.fault(Reason::Mismatch, 0, self.board.me(), signatures))
     }
 
@@ -81,7 +81,7 @@ impl Running {
             _ => (other, self.board.me()),
         };
         let called = |member: usize| match member == self.board.me() {
-            true => Some(cut.signature),
+            true => Some(cut.called),
             false => signature_of(self.board.signature(piece, member)),
         };
         let signatures = called(a).zip(called(b));

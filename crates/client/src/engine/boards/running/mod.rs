@@ -20,7 +20,7 @@ use trib_transport::memory::{Bell, BellAddress, Board, Wish};
 use trib_wire::body::Fault;
 use trib_wire::{Collective, Rank, RankList, Signature};
 
-use super::cut::{Beyond, Cut, Need, View, goes_over_boards, portions_from};
+use super::cut::{Beyond, Cut, Form, Need, View, form_between_hosts, portions_from};
 use super::fold::Folder;
 use super::heads::{Heads, Own, Trunk};
 use super::late::Vigil;
@@ -124,11 +124,11 @@ impl Running {
         self
     }
 
-    /// Whether an operation goes over the board. In a wide group long ones do not that have a block
-    /// for each rank: which blocks a host needs is not known to the group of the heads.
+    /// Whether an operation goes over the board. In a wide group some do not that have a block for
+    /// each rank.
     #[inline]
     pub(super) fn serves(&self, signature: &Signature) -> bool {
-        self.wide.as_ref().is_none_or(|wide| goes_over_boards(signature, wide.span.size()))
+        self.wide.as_ref().is_none_or(|wide| form_between_hosts(signature, wide.span.size()) != Form::Shown)
     }
 
     /// Whether the group has members on other hosts.
@@ -157,6 +157,11 @@ impl Running {
         };
         let beyond = self.wide.as_ref().map(|wide| Beyond { size: wide.span.size(), rank: wide.span.me() });
         Cut::new(signature, View { members, me, root, beyond }, piece_len)
+    }
+
+    /// An operation as it looks from one of its pieces.
+    fn at_piece(&self, cut: &Cut, index: u64) -> Cut {
+        seen_at(cut, index, self.wide.as_ref().map(|wide| &wide.span))
     }
 
     fn heads(&self) -> Option<&Heads> {
@@ -234,12 +239,13 @@ impl Running {
                 self.giving += 1;
                 continue;
             }
-            if operation.cut.gives() {
+            let cut = self.at_piece(&operation.cut, piece);
+            if cut.gives() {
                 if !self.board.has_room(self.given, &mut self.known) {
                     self.look_for_gone()?;
                     break;
                 }
-                self.give_piece(&operation.cut, &operation.memory, piece, bell);
+                self.give_piece(&cut, &operation.memory, piece, bell);
             }
             self.given += 1;
         }
@@ -263,10 +269,10 @@ impl Running {
             return;
         }
         for piece in since..self.given {
-            if let Some(Operation { cut, .. }) = holding(&self.operations, piece)
-                && cut.gives()
-            {
-                self.wake_takers(piece, cut, bell);
+            let Some(Operation { cut, first, .. }) = holding(&self.operations, piece) else { continue };
+            let cut = self.at_piece(cut, piece - first);
+            if cut.gives() {
+                self.wake_takers(piece, &cut, bell);
             }
         }
     }
@@ -276,7 +282,7 @@ impl Running {
     fn show_piece(&self, cut: &Cut, memory: &Memory, index: u64) {
         let (whole, mut at) = (cut.given_bytes(index), 0);
         for elements in cut.given(index) {
-            let len = (elements.end - elements.start) as usize * cut.signature.element_size();
+            let len = (elements.end - elements.start) as usize * cut.called.element_size();
             if len == 0 {
                 continue;
             }
@@ -298,7 +304,7 @@ impl Running {
 
     /// Wakes those that wait for a piece, if it is all there now.
     fn wake_takers(&self, piece: u64, cut: &Cut, bell: &Bell) {
-        if cut.signature.collective == Collective::Bcast || is_given(&self.board, piece, Need::All) {
+        if cut.collective() == Collective::Bcast || is_given(&self.board, piece, Need::All) {
             self.wake(Wish::Pieces, bell);
         }
     }
@@ -327,7 +333,8 @@ impl Running {
                 at += 1;
             }
             let Some(Operation { cut, first, .. }) = self.operations.get(at) else { break };
-            let (cut, within) = (*cut, piece - first);
+            let within = piece - first;
+            let cut = self.at_piece(cut, within);
             let portions = cut.portions(within);
             if portions == 0 {
                 continue;
@@ -382,7 +389,8 @@ impl Running {
         while heads.up() < self.given && !heads.leaves_it() {
             let number = heads.up();
             let Some(Operation { cut, first, .. }) = holding(&self.operations, number) else { break };
-            let (cut, index) = (*cut, number - first);
+            let index = number - first;
+            let cut = seen_at(cut, index, Some(span));
             let portions = cut.portions(index);
             if !is_given(&self.board, number, Need::All) || portions > 0 && !self.board.is_folded(number, portions) {
                 break;
@@ -429,7 +437,8 @@ impl Running {
     fn take_pieces(&mut self, bell: &Bell) -> Result<(), Broken> {
         while self.taken < self.given {
             let Some(Operation { cut, first, .. }) = self.operations.front() else { break };
-            let (cut, piece) = (*cut, self.taken - *first);
+            let piece = self.taken - *first;
+            let cut = self.at_piece(cut, piece);
             let portions = cut.portions(piece);
             let need = cut.need();
             let ready = match (need, portions) {
@@ -489,9 +498,21 @@ impl Running {
 /// differ have one.
 fn calls(operations: &VecDeque<Operation>) -> impl Fn(&Signature) -> Option<Signature> {
     move |piece| {
-        let mut calls = operations.iter().filter(|o| o.cut.has_piece(piece)).map(|o| o.cut.signature);
+        let mut calls = operations.iter().filter(|o| o.cut.has_piece(piece)).map(|o| o.cut.called);
         let first = calls.next()?;
         calls.all(|other| other == first).then_some(first)
+    }
+}
+
+/// An operation as it looks from one of its pieces, in a group that lies so on its hosts, if it is
+/// on several.
+pub(super) fn seen_at(cut: &Cut, index: u64, span: Option<&Span>) -> Cut {
+    match cut.turn_of(index).zip(span) {
+        None => *cut,
+        Some((turn, span)) => {
+            let rank = span.turn(turn);
+            cut.in_turn(rank, span.find(rank).and_then(|found| found.1))
+        }
     }
 }
 

@@ -34,7 +34,7 @@ impl Running {
     /// The operation that a member calls.
     #[inline]
     pub(super) fn recall(&mut self, signature: Signature) -> &Call {
-        if self.last.as_ref().is_none_or(|last| last.cut.signature != signature) {
+        if self.last.as_ref().is_none_or(|last| last.cut.called != signature) {
             let cut = self.cut(signature);
             // What members fold together is waited for in between.
             let is_short = !self.is_wide() && cut.pieces() == 1 && cut.given_bytes(0) <= SHORT && cut.portions(0) == 0;

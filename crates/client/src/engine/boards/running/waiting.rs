@@ -49,7 +49,7 @@ impl Running {
     pub(in super::super) fn standstill(&self, since: Nanos) -> Option<Standstill> {
         let (board, members) = (&self.board, 0..self.board.members());
         let has_not_given = |member: &usize| !board.has_given(self.taken, *member);
-        let need = self.operations.front().filter(|_| self.taken < self.given).map(|operation| operation.cut.need());
+        let need = self.need_of_next();
         let mut missing: Vec<usize> = match need {
             Some(Need::All | Need::Answer) => members.clone().filter(has_not_given).collect(),
             Some(Need::Root(root)) => Some(root).filter(has_not_given).into_iter().collect(),
@@ -64,11 +64,18 @@ impl Running {
             at = self.giving;
             missing = members.filter(|member| board.holds_up(self.given, *member)).collect();
         }
-        let signature = self.operations.get(at)?.cut.signature;
+        let signature = self.operations.get(at)?.cut.called;
         let ranks = missing.into_iter().filter_map(|member| Some(self.members.nth(member as u32)?.0)).collect();
         let late = Standstill::late(ranks);
         let operation = self.done + at as u64 + 1;
         (!late.is_empty()).then_some(Standstill { operation, signature, since, late })
+    }
+
+    /// Whose contributions this member needs for the piece that it takes next, if it has given to
+    /// it.
+    fn need_of_next(&self) -> Option<Need> {
+        let Operation { cut, first, .. } = self.operations.front().filter(|_| self.taken < self.given)?;
+        Some(self.at_piece(cut, self.taken - first).need())
     }
 
     /// What a thread looks for that waits for the first operation; `None` if there is none.
@@ -89,6 +96,7 @@ impl Running {
         if piece >= self.given {
             return None;
         }
+        let cut = self.at_piece(cut, piece - first);
         let (need, portions) = (cut.need(), cut.portions(piece - first));
         let whole = is_given(&self.board, piece, Need::All);
         Some(match need {
@@ -117,7 +125,7 @@ impl Running {
 
     /// Whether one that has left keeps this member from taking or, if it has something, giving.
     fn is_left_alone(&self, gives: bool) -> bool {
-        let need = self.operations.front().filter(|_| self.taken < self.given).map(|operation| operation.cut.need());
+        let need = self.need_of_next();
         need.is_some_and(|need| self.look_for_missing(need).is_err()) || gives && self.look_for_gone().is_err()
     }
 

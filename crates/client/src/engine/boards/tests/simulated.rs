@@ -74,12 +74,13 @@ impl Simulation {
                 Some(_) if !draws.one_in(5) => Collective::Bcast,
                 _ => Collective::ALL[draws.below(Collective::ALL.len())],
             };
-            let most = match collective {
-                Collective::Allgather | Collective::ReduceScatter => 57,
-                _ => [1, 20, 900, 60_000][draws.below(4)],
+            // Blocks are short, or take turns between hosts.
+            let (least, most) = match collective {
+                Collective::Allgather | Collective::ReduceScatter => [(0, 57), (TURN_FROM, 9000)][draws.below(2)],
+                _ => (0, [1, 20, 900, 60_000][draws.below(4)]),
             };
             let root = streams.unwrap_or(draws.below(size) as u32);
-            Draw { collective, count: draws.below(most) as u64, root, in_place: draws.one_in(3) }
+            Draw { collective, count: (least + draws.below(most)) as u64, root, in_place: draws.one_in(3) }
         };
         let program: Vec<Draw> = (0..12).map(&mut draw).collect();
         let harms = [Harm::Nothing, Harm::Stops, Harm::Leaves, Harm::Dies, Harm::Differs(draws.below(program.len()))];
@@ -300,7 +301,13 @@ impl Simulation {
                 let is_right = expected.is_none_or(|expected| own.output[..expected.len()] == expected[..]);
                 assert!(is_right, "member {member}, operation {number}: {draw:?}");
             }
-            if matches!(draw.collective, Collective::Barrier | Collective::Allreduce | Collective::Allgather) {
+            let waits_for_all = match draw.collective {
+                Collective::Barrier | Collective::Allreduce => true,
+                // In its own turn a member waits for nobody.
+                Collective::Allgather => heads.len() == 1 || draw.count < TURN_FROM as u64,
+                _ => false,
+            };
+            if waits_for_all {
                 // What one calls behind an operation that nobody else has called ends with that.
                 let is_odd =
                     |member: &&usize| matches!(self.harm, (Harm::Differs(odd), at) if at == **member && odd <= number);
@@ -322,6 +329,9 @@ impl Simulation {
         }
     }
 }
+
+/// So many elements of a block make blocks take turns between hosts.
+const TURN_FROM: usize = 2048;
 
 /// A group of one host, if its members come to a board.
 fn alone(size: usize, draws: &mut Draws) -> Option<Wide> {
