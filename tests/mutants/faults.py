@@ -1205,6 +1205,18 @@ FAULTS = [
         package="trib-client",
     ),
     Fault(
+        "a rank has nothing of its own block of an allgather",
+        [Edit("../../client/src/memory.rs", "        if from != to.cast_const() && !elements.is_empty() {\n", "        if from != to.cast_const() && elements.is_empty() {\n")],
+        tests="memory",
+        package="trib-client",
+    ),
+    Fault(
+        "where blocks take turns hosts do not alternate",
+        [Edit("../../client/src/engine/boards/span.rs", "(0..most).flat_map(|at| all.iter().filter_map(move |members| members.get(at).copied())).collect()", "(0..members.len()).collect()")],
+        tests="span",
+        package="trib-client",
+    ),
+    Fault(
         "a rank whose turn it is has the number of its neighbour on the board",
         [Edit(BOARDS, "cut.in_turn(rank, span.find(rank)", "cut.in_turn(rank, span.find(rank + 1)")],
         tests="boards::tests",

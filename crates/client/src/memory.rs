@@ -207,15 +207,9 @@ impl Memory {
     pub(crate) fn keep(&mut self, elements: &Range<u64>) {
         let Some((from, to)) = self.given_at(elements).zip(self.gotten_at(elements)) else { return };
         if from != to.cast_const() && !elements.is_empty() {
-            // SAFETY: both lie inside the buffers of an operation that is not over, and overlap
-            // only as `Input::InPlace` says.
-            unsafe { core::ptr::copy_nonoverlapping(from, to, self.bytes(elements)) };
+            // SAFETY: both lie inside the buffers of an operation that is not over.
+            unsafe { core::ptr::copy(from, to, self.bytes(elements)) };
         }
-    }
-
-    /// The same of all that this rank gives.
-    pub(crate) fn keep_given(&mut self) {
-        self.keep(&self.given.clone());
     }
 
     /// The address for a slice's result; `None` outside what this rank gets.
@@ -286,7 +280,7 @@ mod tests {
 
     #[test]
     fn blocks_are_found_by_their_position_in_the_vector() {
-        let (mut own, mut all) = ([0u8; 4], [0u8; 12]);
+        let (own, mut all) = ([0u8; 4], [0u8; 12]);
         let gather = signature(Collective::Allgather, 4);
         let m = Memory::new(&gather, 3, 1, Input::At(own.as_ptr()), all.as_mut_ptr()).unwrap();
         assert_eq!(m.needs(), (4, 12));
@@ -295,8 +289,15 @@ mod tests {
         assert_eq!(m.output(slice(11, 1)), Some(all.as_mut_ptr().wrapping_add(11)));
         assert_eq!(m.output(slice(11, 2)), None);
 
-        let in_place = Memory::new(&gather, 3, 1, Input::InPlace, all.as_mut_ptr()).unwrap();
+        let mut in_place = Memory::new(&gather, 3, 1, Input::InPlace, all.as_mut_ptr()).unwrap();
         assert_eq!(in_place.input(slice(4, 4)), Some(all.as_ptr().wrapping_add(4)));
+        in_place.keep(&(4..8));
+        assert_eq!(all, [0; 12]);
+        let mut own = *b"abcd";
+        let mut m = Memory::new(&gather, 3, 1, Input::At(own.as_ptr()), all.as_mut_ptr()).unwrap();
+        m.keep(&(5..7));
+        m.keep(&(3..5));
+        assert_eq!(&all, b"\0\0\0\0\0bc\0\0\0\0\0", "what it does not give it does not have");
 
         let scatter = signature(Collective::ReduceScatter, 4);
         let m = Memory::new(&scatter, 3, 2, Input::At(all.as_ptr()), own.as_mut_ptr()).unwrap();
@@ -365,10 +366,12 @@ mod tests {
         assert_eq!(m.input(slice(2, 2)), Some(all.as_ptr().wrapping_add(5)));
         let address = m.output(slice(0, 6)).unwrap();
         // SAFETY: the result has six bytes.
-        unsafe { core::ptr::copy_nonoverlapping(b"BCFGJK".as_ptr(), address, 6) };
+        unsafe { core::ptr::copy_nonoverlapping(b"BC??JK".as_ptr(), address, 6) };
+        m.keep(&(2..3));
+        m.keep(&(3..4));
         // SAFETY: the result is complete, and `all` still exists.
         unsafe { m.finish() };
-        assert_eq!(&all, b"aBCdeFGhiJKl");
+        assert_eq!(&all, b"aBCdefghiJKl", "nobody sends a rank its own block");
 
         let reduce = signature(Collective::Allreduce, 12);
         // SAFETY: `all` holds twelve bytes.

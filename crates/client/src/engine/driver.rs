@@ -16,7 +16,7 @@ use trib_transport::tcp::StreamWriter;
 use trib_transport::udp::{Datagram, DatagramSocket, Sent, UdpCounters, seal, seal_with};
 use trib_wire::auth::FrameKey;
 use trib_wire::body::{BodyBytes, Fault};
-use trib_wire::{Header, Placement};
+use trib_wire::{Collective, Header, Placement};
 
 use super::kept::{Kept, Spares};
 use super::operation::{Operation, Outgoing};
@@ -305,6 +305,10 @@ impl Driver {
         operation.saw(header);
         if let Some(saved) = operation.saved(slice) {
             return Outgoing::Copy(saved.to_vec());
+        }
+        if header.signature.collective == Collective::Allgather {
+            // Little of its own block comes back to a rank.
+            operation.memory.keep(&slice.range());
         }
         let start = operation.memory.input(slice).expect("the core sends what this rank gives");
         // SAFETY: `input` checked that the slice lies inside the input of a running operation. If

@@ -21,7 +21,7 @@ use trib_transport::tcp::{
 };
 use trib_transport::udp::{Datagram, DatagramSocket, RecvBatch, UdpCounters};
 use trib_wire::body::Fault;
-use trib_wire::{Body, ChildIndex, Collective, Header, RankList, Signature};
+use trib_wire::{Body, ChildIndex, Header, RankList, Signature};
 
 use super::Shared;
 use super::driver::{Above, Arriving, Driver};
@@ -240,13 +240,9 @@ impl Lane {
         now: Nanos,
         number: Option<(u64, u16)>,
         signature: Signature,
-        mut operation: Operation,
+        operation: Operation,
     ) -> Result<(), Error> {
         let (group, completion) = (operation.group, operation.completion.clone());
-        if signature.collective == Collective::Allgather {
-            // Of its own block little comes back to a rank.
-            operation.memory.keep_given();
-        }
         let post = Post { id: self.core.next_op(), number, signature };
         self.driver.begin_operation(post.id, operation);
         let posted = self.core.post(now, group, &post, &mut self.driver);

@@ -11,7 +11,7 @@
 //! each piece is a bcast from the rank whose block it is of, or a reduce to that rank.
 //!
 //! ```text
-//!   allgather, reduce-scatter       blocks  |0|3|6|1|4|7|2|5|8|     of a member of three hosts
+//!   allgather, reduce-scatter       blocks  |0|3|6|1|4|7|2|5|8|     three members
 //! ```
 //! A host's link then carries what its ranks give and need, and nothing else. With a short stretch
 //! of each block in turn, all links are in use all the time.

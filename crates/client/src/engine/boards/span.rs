@@ -181,9 +181,15 @@ mod tests {
             assert_eq!(span.piece_len(), Board::piece_len_of(3).unwrap());
         }
         let span = span(&ranks, 4).unwrap();
-        assert_eq!([0, 1, 2, 3, 4, 5].map(|turn| span.turn(turn)), [0, 1, 2, 3, 4, 5]);
         assert_eq!((span.find(5), span.find(3), span.find(9)), (Some((1, Some(2))), Some((0, None)), None));
         assert_eq!(*span.shape(), Shape::Node([0, 1, 2].map(Shape::Member).to_vec()));
+    }
+
+    #[test]
+    fn where_blocks_take_turns_hosts_alternate() {
+        // Ranks 0, 2 and 4 are on one host, 1 and 3 on another, and 5 alone.
+        let span = span(&[0, 2, 1, 3, 4, 5], 0).unwrap();
+        assert_eq!([0, 1, 2, 3, 4, 5].map(|turn| span.turn(turn)), [0, 2, 5, 1, 3, 4]);
     }
 
     #[test]

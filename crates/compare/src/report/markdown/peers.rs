@@ -170,7 +170,7 @@ impl Page<'_> {
         }
         self.add(
             "## Reduce, bcast, reduce-scatter, allgather\n\nThe figures are shares of the link that count the whole vector: each of these collectives moves it over \
-             one host's link once.\n\n",
+             one host's link once. An allgather need not bring a host its own block, so that its share may be more than 1.\n\n",
         );
         let mut names: Vec<&str> = rows.iter().map(|row| row.collective.as_str()).collect();
         names.dedup();

@@ -38,7 +38,7 @@ pub(super) fn text(explanation: &Explanation, tag: u64, now_ms: u64) -> String {
             let is_wide = parts.iter().flat_map(|hosted| &hosted.part.groups).any(|group| group.name == between);
             if is_wide {
                 line(format_args!(
-                    "It works in the memory of its hosts, whose ranks say who is late. One rank of each is in \"{between}\", which does the rest; nodes see no more of this group than what founded that, allgathers and reduce-scatters."
+                    "It works in the memory of its hosts, whose ranks say who is late. One rank of each is in \"{between}\", which does the rest; nodes see no more of this group than what founded that, and allgathers and reduce-scatters of middling length."
                 ));
             } else {
                 line(format_args!(

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use trib_transport::memory::{Bell, BellAddress, Board, Wish};
 use trib_wire::body::Fault;
-use trib_wire::{Collective, Rank, RankList, Signature};
+use trib_wire::{Rank, RankList, Signature};
 
 use super::cut::{Beyond, Cut, Form, Need, View, form_between_hosts, portions_from};
 use super::fold::Folder;
@@ -302,9 +302,10 @@ impl Running {
         }
     }
 
-    /// Wakes those that wait for a piece, if it is all there now.
+    /// Wakes those that wait for a piece to which this member has given, if all they wait for is
+    /// there now.
     fn wake_takers(&self, piece: u64, cut: &Cut, bell: &Bell) {
-        if cut.collective() == Collective::Bcast || is_given(&self.board, piece, Need::All) {
+        if cut.source() == Some(self.board.me()) || is_given(&self.board, piece, Need::All) {
             self.wake(Wish::Pieces, bell);
         }
     }
