@@ -1,5 +1,5 @@
-"""The link of a host carries each vector once, whatever the number of ranks there and wherever they
-are, counted on the links of a laboratory."""
+"""The link of a host carries each vector once at most, whatever the number of ranks there and wherever
+they are, counted on the links of a laboratory."""
 
 import os
 import random
@@ -50,7 +50,8 @@ def wanted(collective, hosts, members):
             # On the root's host the others take it from the root.
             "bcast": (float(0 in here[host]), float(0 not in here[host])),
             "reduce_scatter": (1, part),
-            "allgather": (part, 1),
+            # What a host's members give does not come back.
+            "allgather": (part, 1 - part),
         }[collective]
         for host, part in share.items()
     }
