@@ -123,7 +123,7 @@ class ProcessGroupTributary(NamedGroup):
             buffer.detach().mul_(how.factor)
         arguments = (IN_PLACE, buffer.data_ptr(), buffer.numel() * how.dtype.values, how.dtype.code, how.code)
         finish = self._finisher(buffer, tensor, how.averages)
-        begin = None if buffer.is_cpu else self._on_levels(buffer, lambda levels: levels.allreduce(buffer, how), how)
+        begin = self._on_levels(buffer, lambda levels: levels.allreduce(buffer, how), how)
         return self._do(_ALLREDUCE, Call(tensor, finish, [tensor], options, buffer), buffer, arguments, begin)
 
     def set_sums(self, sums: str) -> None:
