@@ -95,17 +95,18 @@ pub fn gotten_by(signature: &Signature, ranks: &RankList, piece: &Range<u64>) ->
         Collective::Reduce if !ranks.iter_contains(signature.root) => empty(piece),
         Collective::Bcast if ranks.len() == 1 && ranks.iter_contains(signature.root) => empty(piece),
         Collective::ReduceScatter => blocks_hull(signature, ranks, piece),
-        Collective::Allgather if ranks.len() == 1 && ranks.nth(0).is_some_and(|rank| has(signature, rank.0, piece)) => {
-            empty(piece)
+        Collective::Allgather if ranks.len() == 1 => {
+            let own = ranks.nth(0).map(|rank| block_range(signature.count, rank.0));
+            if own.is_some_and(|own| has(signature, &own, piece)) { empty(piece) } else { piece.clone() }
         }
         _ => piece.clone(),
     }
 }
 
-/// Whether a piece of an allgather lies inside the block that this rank gives.
-fn has(signature: &Signature, rank: u32, piece: &Range<u64>) -> bool {
-    let own = block_range(signature.count, rank);
-    own.start <= piece.start && piece.end <= own.end
+/// Whether a rank that gives the elements `own` has a piece of the result already: of an allgather
+/// what lies inside its block.
+pub fn has(signature: &Signature, own: &Range<u64>, piece: &Range<u64>) -> bool {
+    signature.collective == Collective::Allgather && own.start <= piece.start && piece.end <= own.end
 }
 
 fn block_range(block: u64, rank: u32) -> Range<u64> {

@@ -201,11 +201,10 @@ impl Operation {
 
     /// The elements of a piece that this rank gets; of an allgather not what it has given itself.
     fn gotten_in(&self, piece: &Range<u64>) -> Range<u64> {
-        let has = self.given.start <= piece.start && piece.end <= self.given.end;
-        match self.signature.collective {
-            Collective::Allgather if has => piece.start..piece.start,
-            _ => overlap(piece, &self.gotten),
+        if window::has(&self.signature, &self.given, piece) {
+            return piece.start..piece.start;
         }
+        overlap(piece, &self.gotten)
     }
 
     /// The bytes of elements of its vector.

@@ -114,15 +114,18 @@ impl Cut {
         let most = (piece_len as u64 / element / abreast).max(1);
         // Pieces of one length leave no short one at the end, which would be waited for as well.
         let stride = elements.div_ceil(elements.div_ceil(most).max(1)).max(1);
-        let turns = if form == Form::InTurn { u64::from(size) } else { 1 };
-        let pieces = elements.div_ceil(stride).max(1) * turns;
-        Cut { called: signature, signature, view, form, block: 0, elements, stride, pieces }
+        let cut = Cut { called: signature, signature, view, form, block: 0, elements, stride, pieces: 1 };
+        Cut { pieces: elements.div_ceil(stride).max(1) * cut.turns(), ..cut }
+    }
+
+    /// How many blocks take turns; 1 if none do.
+    fn turns(&self) -> u64 {
+        if self.form == Form::InTurn { u64::from(self.view.position().0) } else { 1 }
     }
 
     /// Whose turn it is in a piece, if blocks take turns: a number that `Span` has a rank for.
     pub(super) fn turn_of(&self, piece: u64) -> Option<u32> {
-        let (size, _) = self.view.position();
-        (self.form == Form::InTurn).then(|| (piece % u64::from(size)) as u32)
+        (self.form == Form::InTurn).then(|| (piece % self.turns()) as u32)
     }
 
     /// The operation as it looks from a piece in which it is `rank`'s turn. `root` is that member,
@@ -209,8 +212,7 @@ impl Cut {
     }
 
     fn elements_of(&self, piece: u64) -> Range<u64> {
-        let turns = if self.form == Form::InTurn { u64::from(self.view.position().0) } else { 1 };
-        let start = piece / turns * self.stride;
+        let start = piece / self.turns() * self.stride;
         start..(start + self.stride).min(self.elements)
     }
 

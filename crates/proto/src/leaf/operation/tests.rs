@@ -181,7 +181,8 @@ proptest! {
         prop_assert_eq!(operation.cut.blocks > 1, takes_turns);
         if takes_turns {
             for (number, piece) in (0..).zip(&pieces) {
-                prop_assert_eq!((piece.start / block, (piece.end - 1) / block), (number % u64::from(case.size), number % u64::from(case.size)));
+                let turn = number % u64::from(case.size);
+                prop_assert_eq!((piece.start / block, (piece.end - 1) / block), (turn, turn));
             }
         }
         let me = RankList::from_ranks([case.me]);
