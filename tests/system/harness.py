@@ -1,5 +1,6 @@
 """Fabrics, ranks and processes for the system tests. Everything started here is stopped here."""
 
+import contextlib
 import ctypes
 import json
 import os
@@ -94,10 +95,23 @@ class Fabric:
 
 
 def send(pid, number):
+    """Once this returns, a process that is to stop has stopped: one of its threads takes the signal
+    and has the others stop, milliseconds later on a busy machine, in which these go on."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
-        pass
+        return
+    if number == signal.SIGSTOP:
+        wait_until(lambda: states(pid) <= set("TtZX"), 30, f"process {pid} stopped", every=0.001)
+
+
+def states(pid):
+    """The states of a process's threads, a letter each, as in /proc/PID/stat (proc(5))."""
+    found = set()
+    for thread in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found.add(thread.read_text().rpartition(")")[2].split()[0])
+    return found
 
 
 def rank_env(fabric=None, quota=None, env=None):
@@ -203,12 +217,12 @@ class RanksOnHosts(Ranks):
         super().__init__(None, ranks, worker, function, argument, quota, through=through)
 
 
-def wait_until(condition, limit=20.0, what="condition"):
+def wait_until(condition, limit=20.0, what="condition", every=0.05):
     end = time.monotonic() + limit
     while time.monotonic() < end:
         if condition():
             return
-        time.sleep(0.05)
+        time.sleep(every)
     raise AssertionError(f"{what} not within {limit} s")
 
 
