@@ -77,6 +77,19 @@ size_t exchange_whole(const struct group *group, const struct call *call, size_t
     return call->kind == KIND_REDUCE_SCATTERV ? block : block * group->size;
 }
 
+size_t exchange_share(const struct group *group, const struct call *call, size_t block)
+{
+    switch (call->kind) {
+    case KIND_ALLTOALL:
+    case KIND_REDUCE_SCATTERV:
+        return block / group->size;
+    case KIND_ALLGATHERV:
+        return size_of((int64_t)counts_of(group, call, true), call->datatype) / group->size;
+    default:
+        return block;
+    }
+}
+
 /* The bytes that this rank gives. */
 static size_t given_bytes(const struct group *group, const struct call *call, size_t block)
 {

@@ -39,6 +39,9 @@ size_t exchange_block(const struct group *group, const struct call *call);
 /* The bytes of all blocks that the operation brings to a rank. */
 size_t exchange_whole(const struct group *group, const struct call *call, size_t block);
 
+/* The bytes that one rank gives to one other; the average of all ranks, where they differ. */
+size_t exchange_share(const struct group *group, const struct call *call, size_t block);
+
 /* Whether the vectors of this rank do not fit the block, or are not there. */
 bool exchange_is_wrong(const struct group *group, const struct call *call, size_t block);
 

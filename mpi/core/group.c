@@ -38,7 +38,7 @@ static enum reason judge_members(MPI_Comm comm)
     if (runtime_size(comm) < 2 || !members_are_in(comm, job.world))
         return REASON_NO_GROUP;
     if ((uint64_t)runtime_size(comm) < job.config.min_ranks ||
-        (job.config.min_hosts > 1 && members_hosts(comm, job.world) < job.config.min_hosts))
+        (job.config.min_hosts > 1 && members_spread(comm, job.world).hosts < job.config.min_hosts))
         return REASON_FEW;
     return REASON_TREE;
 }
@@ -63,7 +63,9 @@ struct group *group_begin(MPI_Comm comm, uint64_t tag, const char *name, int *st
     if (group != NULL && ranks != NULL) {
         group->rank = (uint32_t)runtime_rank(comm);
         group->size = (uint32_t)runtime_size(comm);
-        group->hosts = members_hosts(comm, job.world);
+        struct spread spread = members_spread(comm, job.world);
+        group->hosts = spread.hosts;
+        group->in_blocks = spread.in_blocks;
         group->sums = sums_of(comm, job.config.sums);
         group->prediction.struct_size = sizeof group->prediction;
         *status = trib_predict(job.context, ranks, group->size, &group->prediction);

@@ -10,6 +10,7 @@
 #include "tributary.h"
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct group {
@@ -19,6 +20,7 @@ struct group {
     trib_request *creation;     /* NULL once its end is known */
     trib_prediction prediction; /* for which operations the tree pays; equal on all members */
     uint32_t rank, size, hosts;
+    bool in_blocks; /* the ranks of each host are neighbours in rank */
     uint32_t sums; /* enum trib_sums: how its sums of floating-point numbers are taken */
 };
 

@@ -76,9 +76,19 @@ uint32_t *members_read(MPI_Comm comm, MPI_Comm world)
     return ranks;
 }
 
-uint32_t members_hosts(MPI_Comm comm, MPI_Comm world)
+/* How many times one is another than the one before it; the first is, too. */
+static uint32_t changes(const int *leaders, uint32_t size)
 {
-    uint32_t size = (uint32_t)runtime_size(comm), hosts = 0;
+    uint32_t changes = 0;
+
+    for (uint32_t i = 0; i < size; i++)
+        changes += i == 0 || leaders[i] != leaders[i - 1];
+    return changes;
+}
+
+struct spread members_spread(MPI_Comm comm, MPI_Comm world)
+{
+    uint32_t size = (uint32_t)runtime_size(comm);
     uint32_t *ranks = members_read(comm, world);
 
     if (ranks == NULL)
@@ -86,9 +96,9 @@ uint32_t members_hosts(MPI_Comm comm, MPI_Comm world)
     int *leaders = (int *)ranks;
     for (uint32_t i = 0; i < size; i++)
         leaders[i] = placement_leader((int)ranks[i]);
+    uint32_t blocks = changes(leaders, size);
     qsort(leaders, size, sizeof *leaders, by_value);
-    for (uint32_t i = 0; i < size; i++)
-        hosts += i == 0 || leaders[i] != leaders[i - 1];
+    uint32_t hosts = changes(leaders, size);
     free(ranks);
-    return hosts;
+    return (struct spread){.hosts = hosts, .in_blocks = blocks == hosts};
 }

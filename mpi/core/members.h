@@ -22,8 +22,14 @@ bool members_share_host(MPI_Comm comm, MPI_Comm world);
  * caller frees the list. Returns NULL when memory is short. */
 uint32_t *members_read(MPI_Comm comm, MPI_Comm world);
 
-/* How many hosts the members of comm, all of which must be in world, are on. A program without
- * memory for the list is ended. */
-uint32_t members_hosts(MPI_Comm comm, MPI_Comm world);
+/* How the members of a communicator lie on hosts. */
+struct spread {
+    uint32_t hosts;
+    bool in_blocks; /* those of each host are neighbours in rank */
+};
+
+/* How the members of comm, all of which must be in world, do. A program without memory for the list
+ * is ended. */
+struct spread members_spread(MPI_Comm comm, MPI_Comm world);
 
 #endif

@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 struct operation {
-    struct call call;  /* as the program made it */
+    struct call call;  /* as the tree takes it */
     enum kind kind;    /* what the tree does */
     const void *input; /* TRIB_IN_PLACE: it lies in output */
     void *output;      /* of a reduce: significant at the root only */

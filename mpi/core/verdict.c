@@ -13,9 +13,32 @@ static bool is_reduction(enum kind kind)
     return kind == KIND_ALLREDUCE || kind == KIND_REDUCE || kind == KIND_REDUCE_SCATTER;
 }
 
-/* The same for blocks that ranks exchange. */
+static bool has_counts(enum kind kind)
+{
+    return kind == KIND_ALLGATHERV || kind == KIND_REDUCE_SCATTERV;
+}
+
+/* The call as the tree takes it: a reduce_scatter whose blocks have one length, as all ranks can
+ * see, is one of equal blocks, of which each rank gets its own and nothing else. */
+static struct call taken(const struct group *group, const struct call *call)
+{
+    struct call taken = *call;
+
+    if (call->kind != KIND_REDUCE_SCATTERV || call->counts == NULL)
+        return taken;
+    for (uint32_t rank = 1; rank < group->size; rank++)
+        if (call->counts[rank] != call->counts[0])
+            return taken;
+    taken.kind = KIND_REDUCE_SCATTER;
+    taken.count = call->counts[0];
+    return taken;
+}
+
+/* The verdict on type and operator of blocks that ranks exchange, and how long one is. */
 static enum reason judge_exchange(const struct group *group, const struct call *call, struct operation *operation)
 {
+    if (has_counts(call->kind) && call->counts == NULL)
+        return REASON_ARGUMENT;
     size_t block = exchange_block(group, call);
 
     if (block == 0)
@@ -34,13 +57,13 @@ static enum reason judge_exchange(const struct group *group, const struct call *
     return REASON_TREE;
 }
 
-/* The verdict on type and operator, and how long the vector is, or a block of it. */
 /* The product of floating-point numbers does, and there is no other way to take it. */
 static bool depends_on_order(const struct group *group, const struct wire_type *type)
 {
     return sums_have_no_order(group->sums) && type->op == TRIB_PROD && types_is_float(type->dtype);
 }
 
+/* The verdict on type and operator, and how long the vector is, or a block of it. */
 static enum reason judge_elements(const struct group *group, const struct call *call, struct operation *operation)
 {
     size_t bytes, distance;
@@ -81,9 +104,9 @@ static uint64_t whole(const struct group *group, const struct operation *operati
 /* What one rank gives to one other, or the whole vector. */
 static uint64_t share(const struct group *group, const struct operation *operation)
 {
-    enum kind kind = operation->call.kind;
-
-    return kind == KIND_ALLTOALL || kind == KIND_REDUCE_SCATTERV ? operation->bytes / group->size : operation->bytes;
+    if (exchange_is_one(operation->call.kind))
+        return exchange_share(group, &operation->call, operation->bytes);
+    return operation->bytes;
 }
 
 /* Whether a vector cannot be there. Elements of derived types may have addresses of their own, from
@@ -132,12 +155,10 @@ static bool is_for_the_tree_alone(const struct group *group, const struct operat
 }
 
 /* All verdicts. The communicator's comes first, and the prediction's last. */
-static enum reason judge(const struct group *group, const struct call *call, struct operation *operation)
+static enum reason judge(const struct group *group, enum kind called, struct operation *operation)
 {
-    if (call->is_mpis_own)
-        return REASON_NOT_TAKEN;
-    if (group->standing != REASON_TREE && group->standing != REASON_DRY_RUN)
-        return group->standing;
+    const struct call *call = &operation->call;
+
     if (config_is_disabled(&job.config, call->name))
         return REASON_DISABLED;
     if (call->kind != KIND_BARRIER) {
@@ -154,7 +175,7 @@ static enum reason judge(const struct group *group, const struct call *call, str
     }
     if (group->standing == REASON_DRY_RUN)
         return REASON_DRY_RUN;
-    enum reason worth = worth_of(group, call->kind, share(group, operation), whole(group, operation));
+    enum reason worth = worth_of(group, called, call->kind, share(group, operation), whole(group, operation));
     if (worth != REASON_TREE)
         return worth;
     return is_wrong(group, call, operation->bytes) ? REASON_ARGUMENT : REASON_TREE;
@@ -162,8 +183,12 @@ static enum reason judge(const struct group *group, const struct call *call, str
 
 enum reason verdict_on(const struct group *group, const struct call *call, struct operation *operation)
 {
-    enum kind kind = exchange_is_one(call->kind) ? exchange_as(call->kind) : call->kind;
-
-    *operation = (struct operation){.call = *call, .kind = kind, .group = group};
-    return judge(group, call, operation);
+    *operation = (struct operation){.call = *call, .group = group};
+    if (call->is_mpis_own)
+        return REASON_NOT_TAKEN;
+    if (group->standing != REASON_TREE && group->standing != REASON_DRY_RUN)
+        return group->standing;
+    operation->call = taken(group, call);
+    operation->kind = exchange_is_one(operation->call.kind) ? exchange_as(operation->call.kind) : operation->call.kind;
+    return judge(group, call->kind, operation);
 }

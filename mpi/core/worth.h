@@ -12,8 +12,9 @@
 
 #include <stdint.h>
 
-/* Returns REASON_TREE, or why the MPI is to do it. `share` is the bytes of the vector, or of what
- * one rank gives to one other, and `whole` those that come to a rank in all. */
-enum reason worth_of(const struct group *group, enum kind kind, uint64_t share, uint64_t whole);
+/* Returns REASON_TREE, or why the MPI is to do it. The MPI's time depends on what the program
+ * called, and the tree's on what it takes the call for (operation.h). `share` is the bytes of the
+ * vector, or of what one rank gives to one other, and `whole` those of all ranks together. */
+enum reason worth_of(const struct group *group, enum kind called, enum kind taken, uint64_t share, uint64_t whole);
 
 #endif

@@ -149,24 +149,41 @@ class Interposer(Programs):
                     if mode == "force":
                         self.assertEqual(figures["tree"], 200, figures)
 
+    def on_hosts(self, fabric, host, *program):
+        """What four ranks on several hosts report; `host` says in a shell's arithmetic which one a rank R is on."""
+        words = ("sh", "-c", f"R=$OMPI_COMM_WORLD_RANK; TRIB_HOST=host$(({host})) exec {PROGRAMS}/{' '.join(program)}")
+        return self.good(Mpi(fabric, 4, *words, env={"TRIB_MPI": "on"}), 60)[2]["collectives"]
+
     def test_between_hosts_lengths_at_which_the_mpi_was_measured_to_be_faster_stay_with_it(self):
-        """Of lengths from 4 bytes to 4 KiB. Where that was not measured the prediction decides, which knows this machine's loopback."""
+        """Of lengths from 4 bytes to 4 KiB a rank: whether some go through the tree, and whether some stay. Where it was measured
+        to be faster the prediction decides, which knows this machine's loopback."""
+        some, none, each = (True, True), (False, True), (True, False)
+        names = ("Bcast", "Reduce", "Allgather", "Reduce_scatter_block", "Allgatherv", "Reduce_scatter", "Alltoall", "Gather", "Scan")
         with Fabric() as fabric:
-            for each in (1, 2):
-                program = ("sh", "-c", f"TRIB_HOST=host$((OMPI_COMM_WORLD_RANK / {each})) exec {PROGRAMS}/benchmarks 4096 1 1")
-                _, _, report = self.good(Mpi(fabric, 4, *program, env={"TRIB_MPI": "on"}), 60)
+            for host, expected in (("R", (none, some, some, some, some, some, none, none, none)),
+                                   ("R % 2", (some, some, some, some, some, some, some, none, none)),
+                                   ("R / 2", (some, some, each, each, each, each, some, none, none))):
+                collectives = self.on_hosts(fabric, host, "benchmarks", "4096", "1", "1")
+                for name, wanted in zip(names, expected, strict=True):
+                    figures = collectives[f"MPI_{name}"]
+                    may_pay = figures["tree"] + figures["mpi"].get("predicted_slower", 0) > 0
+                    self.assertEqual((may_pay, "measured_slower" in figures["mpi"]), wanted, (host, name, figures))
 
-                def may_pay(name):
-                    figures = report["collectives"][name]
-                    return figures["tree"] + figures["mpi"].get("predicted_slower", 0)
-
-                for name, pays in (("MPI_Bcast", False), ("MPI_Reduce", each == 1), ("MPI_Allgather", True), ("MPI_Reduce_scatter_block", True),
-                                   ("MPI_Alltoall", each == 2), ("MPI_Gather", False), ("MPI_Scan", False)):
-                    self.assertEqual(may_pay(name) > 0, pays, (each, name, report["collectives"][name]))
-                    self.assertGreater(report["collectives"][name]["mpi"]["measured_slower"], 0, (each, name))
-                # 16 KiB of all ranks together.
-                for name in ("MPI_Allgatherv", "MPI_Reduce_scatter"):
-                    self.assertEqual("measured_slower" in report["collectives"][name]["mpi"], each == 1, (each, name))
+    def test_long_blocks_go_through_the_tree_from_the_length_on_at_which_it_was_measured_to_be_faster(self):
+        """Seven lengths of 16 KiB to 1 MiB a rank, so many of which are long enough; of reduce_scatter a second time with blocks
+        of two lengths, and of allgatherv with all but one empty, which never pays."""
+        names = ("Allgather", "Reduce_scatter_block", "Reduce_scatter", "Allgatherv")
+        with Fabric() as fabric:
+            for host, expected in (("R", (5, 3, 0, 0)), ("R % 2", (4, 0, 4 + 1, 0)), ("R / 2", (7, 7, 1 + 1, 5))):
+                collectives = self.on_hosts(fabric, host, "long_blocks")
+                for name, long in zip(names, expected, strict=True):
+                    figures = collectives[f"MPI_{name}"]
+                    calls = 14 if name in ("Reduce_scatter", "Allgatherv") else 7
+                    may_pay = figures["tree"] + figures["mpi"].get("predicted_slower", 0)
+                    self.assertEqual((may_pay, figures["mpi"].get("measured_slower", 0)), (4 * long, 4 * (calls - long)), (host, name))
+            _, _, report = self.good(Mpi(fabric, 4, PROGRAMS / "long_blocks"), 60)
+            # Forced, all but blocks of two lengths whose exchange needs more than 1 MiB.
+            self.assertEqual(report["collectives"]["MPI_Reduce_scatter"]["mpi"], {"measured_slower": 8}, report)
 
     def test_a_program_on_one_host_stays_with_the_mpi_where_its_ranks_are_no_level(self):
         with Fabric() as fabric:
