@@ -1,10 +1,12 @@
 """Ranks that repeat checked operations until they are told to stop, for tests in which something
 happens around a running job."""
 
+import contextlib
 import hashlib
 import os
 import pathlib
 import resource
+import threading
 import time
 
 import numpy as np
@@ -333,3 +335,34 @@ def rss_bytes():
 def cpu_now():
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
+
+
+def leave(gate):
+    """Rank 0 finalizes while rank 1 has not left the group, which it does once the file exists. Returns whether rank 0 had no
+    helper thread any more while it waited; rank 0 makes the file as soon as it sees that."""
+    context = native.Context()
+    group, gate = context.group(), pathlib.Path(gate)
+    value = np.zeros(100_000, dtype=np.int64)
+    group.allreduce(value, value, "int64", "sum").wait()
+    is_alone = False
+    if context.rank == 0:
+        leaving = threading.Thread(target=context.finalize)
+        leaving.start()
+        while leaving.is_alive() and not is_alone:
+            is_alone = "tributary\n" not in names_of_threads()
+            time.sleep(0.001)
+        gate.touch()
+        leaving.join()
+    else:
+        while not gate.exists():
+            time.sleep(0.001)
+        context.finalize()
+    return is_alone
+
+
+def names_of_threads():
+    names = []
+    for file in pathlib.Path("/proc/self/task").glob("*/comm"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            names.append(file.read_text())
+    return names

@@ -39,6 +39,12 @@ class Groups(unittest.TestCase):
                         send(manager, signal.SIGCONT)
                         gate.unlink()
 
+    def test_who_leaves_reads_alone_what_it_waits_for(self):
+        """What the helper thread reads wakes nobody, so that a rank waited for up to a second to hear that all had left."""
+        with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
+            with Ranks(fabric, 2, "loop_worker", "leave", str(pathlib.Path(folder) / "gate")) as ranks:
+                self.assertEqual(ranks.results(60), [True, False])
+
     def test_a_quota_whose_buffers_have_one_size_ends_nobodys_job(self):
         least = {"payload": 1024, "segment": 1024, "window": 16, "streams": 1, "staging": 1, "flight": 1}
         quotas = [({"payload": 8192, "segment": 8192}, 8, 1600), (least, 1, 40)]

@@ -30,7 +30,7 @@ use super::poll::{Ready, Sockets, sleep};
 use super::wait::NEGLECT;
 use super::{Engine, Shared};
 
-/// Starts the thread. It ends when the engine is `stopping`.
+/// Starts the thread. It ends when the engine is `leaving`.
 pub(crate) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
     // A thread inherits its creator's mask, and signals are for the application's threads.
     let _mask = SignalMask::block_all();
@@ -41,7 +41,7 @@ fn run(shared: &Shared) {
     loop {
         // A poisoned engine has failed for good; the application learns this from its next call.
         let Ok(mut engine) = shared.lock() else { return };
-        if engine.stopping {
+        if engine.leaving {
             return;
         }
         let now = engine.now();
@@ -72,7 +72,7 @@ fn run(shared: &Shared) {
         }
         // What was watched is read even while a thread of the application's waits: it may be in the
         // caller's own progress function, and as long as nobody reads, no sleep lasts.
-        if std::mem::take(&mut engine.unused_lease.watched) && ready.any_stream() && !engine.stopping {
+        if std::mem::take(&mut engine.unused_lease.watched) && ready.any_stream() && !engine.leaving {
             engine.progress(ready);
             shared.announce(&mut engine);
         }

@@ -120,6 +120,9 @@ pub(crate) struct Engine {
     /// When the helper thread wakes by itself.
     helper_until: Nanos,
     unused_lease: UnusedLease,
+    /// A thread has begun to finalize, and is the only one that drives progress from now on.
+    leaving: bool,
+    /// It has done so.
     stopping: bool,
 }
 
@@ -278,9 +281,11 @@ impl Shared {
 
     /// Leaves every group, waits at most `linger` for queued frames and for what other ranks may
     /// still need of this one, or longer if they may ask it how a group has ended, and closes the
-    /// sockets. The helper thread ends.
+    /// sockets. The helper thread ends at once: what it read would not wake this one.
     pub(crate) fn stop(&self, linger: Duration) -> Result<(), Error> {
         let mut engine = self.enter()?;
+        engine.leaving = true;
+        self.helper_waker.wake();
         engine.leave_groups();
         let began = engine.now();
         loop {
@@ -301,8 +306,6 @@ impl Shared {
         }
         engine.stopping = true;
         engine.lanes.iter_mut().for_each(Lane::close);
-        drop(engine);
-        self.helper_waker.wake();
         Ok(())
     }
 }
@@ -328,6 +331,7 @@ impl Engine {
             left_due: Nanos(0),
             helper_until: Nanos(0),
             unused_lease: UnusedLease::default(),
+            leaving: false,
             stopping: false,
         }
     }
