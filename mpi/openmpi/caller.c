@@ -19,7 +19,7 @@ static uintptr_t find_end(const void *function)
 bool caller_is_mpi(struct entry *entry, const void *caller)
 {
     uintptr_t begin = (uintptr_t)entry->function, end = atomic_load_explicit(&entry->end, memory_order_relaxed);
-    Dl_info ours, theirs;
+    struct dl_find_object ours, theirs;
 
     if (end == 0) {
         end = find_end(entry->function);
@@ -28,5 +28,6 @@ bool caller_is_mpi(struct entry *entry, const void *caller)
     if (end == UINTPTR_MAX || ((uintptr_t)caller >= begin && (uintptr_t)caller <= end))
         return false;
     /* Others hand calls of programs on: OpenSHMEM's, from a library of its own. */
-    return dladdr(caller, &theirs) != 0 && dladdr(entry->function, &ours) != 0 && theirs.dli_fbase == ours.dli_fbase;
+    return _dl_find_object((void *)(uintptr_t)caller, &theirs) == 0 &&
+           _dl_find_object((void *)(uintptr_t)entry->function, &ours) == 0 && theirs.dlfo_link_map == ours.dlfo_link_map;
 }
