@@ -30,6 +30,11 @@ impl Pause {
         self.shortest
     }
 
+    /// The longest pause.
+    pub const fn longest(&self) -> Duration {
+        self.longest
+    }
+
     /// The next pause after a wait of `waited`.
     pub fn after(&self, waited: Duration) -> Duration {
         (waited / self.part).clamp(self.shortest, self.longest)

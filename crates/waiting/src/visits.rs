@@ -23,6 +23,11 @@
 //! only by chance must not keep them going. So they are paid: work earns several times the
 //! processor time that it took, and visits that are close spend what they use. A stream earns more
 //! than it spends; a call that was dear by chance earns a visit or two.
+//!
+//! A visit is no small thing where ranks share a core: what it calls may give way to others, and
+//! each visit of a rank that only waits for one of these takes the core from it. Most waits end by
+//! themselves, and a program's waits are alike. So the first visit is due when a wait has taken
+//! several times as long as waits usually take, unless visits found work lately.
 
 use std::time::Duration;
 
@@ -33,7 +38,8 @@ use crate::processor::{Machine, Processor};
 /// How long to pause between two visits.
 #[derive(Clone, Copy, Debug)]
 pub struct Rounds {
-    /// While there is no work; it grows with the wait.
+    /// While there is no work; it grows with the wait. The first one is longer, up to the longest,
+    /// where waits usually take long.
     pub idle: Pause,
     /// After a visit that found work, as long as that pays. It and the next one grow with the time
     /// since that visit.
@@ -64,8 +70,8 @@ struct Finds {
     work: Duration,
 }
 
-/// What a call costs that finds nothing, which every machine and every caller tells anew. It is
-/// kept from wait to wait.
+/// What is kept from wait to wait: what a call costs that finds nothing, which every machine and
+/// every caller tells anew, and how long waits take.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter {
     /// The least that one of the last `LATELY` calls used, or of a few more.
@@ -73,6 +79,8 @@ pub struct Meter {
     /// The least since calls were last counted from 0.
     next: Duration,
     count: u32,
+    /// How long waits took on average, the latest ones above all, since visits last found work.
+    usual: Duration,
 }
 
 impl Visits {
@@ -86,13 +94,24 @@ impl Visits {
         self.last + self.pause()
     }
 
-    /// What this wait and those before it have learnt.
-    pub fn meter(&self) -> Meter {
+    /// What this wait, which is over, and those before it have learnt.
+    pub fn end(mut self, now: Reading) -> Meter {
+        let took = Duration::from_nanos(now.since(self.began));
+        self.meter.usual = match self.found {
+            Some(_) => Duration::ZERO,
+            None => (self.meter.usual * (WEIGHT - 1) + took.min(self.rounds.idle.longest())) / WEIGHT,
+        };
         self.meter
     }
 
+    /// The pause while there is no work.
+    fn idle(&self) -> Duration {
+        let first = if self.last.is_zero() { self.meter.usual * TIMES_USUAL } else { Duration::ZERO };
+        self.rounds.idle.after(self.last).max(first.min(self.rounds.idle.longest()))
+    }
+
     fn pause(&self) -> Duration {
-        let idle = self.rounds.idle.after(self.last);
+        let idle = self.idle();
         let rounds = if self.credit.is_zero() { &self.rounds.busy } else { &self.rounds.close };
         let busy = self.found.map_or(idle, |found| rounds.after(self.last.saturating_sub(found)));
         idle.min(busy)
@@ -104,7 +123,7 @@ impl Visits {
     }
 
     fn visit_on(&mut self, core: &impl Processor, call: impl FnMut()) {
-        let (pause, idle) = (self.pause(), self.rounds.idle.after(self.last));
+        let (pause, idle) = (self.pause(), self.idle());
         let look = if pause < idle { LOOK_MAX } else { LOOK_MAX.min(pause / LOOK_PART) };
         let before = core.time_used();
         let finds = self.meter.finds(core, look, call);
@@ -165,10 +184,14 @@ impl Meter {
 
 impl Default for Meter {
     fn default() -> Meter {
-        Meter { least: Duration::MAX, next: Duration::MAX, count: 0 }
+        Meter { least: Duration::MAX, next: Duration::MAX, count: 0, usual: Duration::ZERO }
     }
 }
 
+/// The first visit is due after so many times as long as waits usually take: most end before.
+const TIMES_USUAL: u32 = 4;
+/// Of so many waits the latest one counts for one.
+const WEIGHT: u32 = 16;
 /// The share of an idle pause for which the visit after it looks at least.
 const LOOK_PART: u32 = 100;
 /// A visit need not look for longer, and looks for so long while there is work: it is the time of a
@@ -306,6 +329,32 @@ mod tests {
         wait.go_on(ms(7_000), nothing);
         let (count, cost) = wait.go_on(ms(2_000), nothing);
         assert!(count <= 100 && cost < ms(10), "{count} visits, {cost:?}");
+    }
+
+    #[test]
+    fn the_first_visit_comes_when_a_wait_takes_longer_than_waits_do() {
+        // When the first visit is due, how many there are, and what is learnt.
+        let wait = |meter, took: Duration, work| {
+            let mut wait = Wait::begins();
+            wait.visits = Visits::begin(ROUNDS, meter, wait.began);
+            let first = wait.visits.due();
+            let (count, _) = wait.go_on(took, |_| work);
+            wait.core.pass(took.saturating_sub(wait.now()));
+            (first, count, wait.visits.end(wait.core.now()))
+        };
+        let mut told = (ms(0), 0, Meter::default());
+        for _ in 0..100 {
+            told = wait(told.2, ms(2), Duration::ZERO);
+        }
+        assert!(told.0 > ms(7) && told.0 <= ms(8) && told.1 == 0, "{:?}, {} visits", told.0, told.1);
+        told = wait(told.2, ms(30), us(100));
+        assert!(told.1 > 0);
+        told = wait(told.2, ms(2), Duration::ZERO);
+        assert_eq!((told.0, told.1), (ms(1), 1), "after visits that found work");
+        for _ in 0..100 {
+            told = wait(told.2, ms(500), Duration::ZERO);
+        }
+        assert_eq!(told.0, ms(20), "no visit is later");
     }
 
     #[test]

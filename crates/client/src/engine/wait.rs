@@ -235,7 +235,6 @@ impl Shared {
                     drop(engine);
                     visits.visit(|| progress());
                     engine = self.lock()?;
-                    engine.visit_meter = visits.meter();
                     if completion.is_done() {
                         break;
                     }
@@ -255,6 +254,10 @@ impl Shared {
             } else {
                 self.watch(engine, until, now)?
             };
+        }
+        if waiter == Waiter::Caller {
+            engine.now();
+            engine.visit_meter = visits.end(engine.clock.last_reading());
         }
         Ok(engine)
     }
