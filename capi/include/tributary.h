@@ -107,10 +107,12 @@ typedef struct trib_params {
                               * TRIB_WAIT_MS, how long the job may wait for quota that others
                               * have, comes on top */
     /* The blocked thread calls this, several times in a row, while it is inside one of our calls,
-     * so that the caller's runtime (an MPI) makes progress: about every millisecond, ever more
-     * rarely the longer it finds nothing to do, down to every 20 ms, and every 0.1 ms while it
-     * finds some, which the processor time of the calls tells. No lock of ours is held meanwhile.
-     * May be NULL. */
+     * so that the caller's runtime (an MPI) makes progress: first when the call has blocked for
+     * four or eight times as long as calls did lately, which is after 1 to 20 ms, then about every
+     * millisecond, ever more rarely the longer it finds nothing to do, down to every 20 ms, and
+     * every 0.1 ms while it finds some, which the processor time of the calls tells. Once it has
+     * found some the first time is after 1 or 2 ms again. No lock of ours is held meanwhile. May be
+     * NULL. */
     void (*progress)(void *ctx);
     void *progress_ctx;
     /* What the job would like to use: "NAME=NUMBER,...", in the form of TRIB_QUOTA, which fills in

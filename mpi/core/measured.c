@@ -99,6 +99,8 @@ bool measured_faster_over_hosts(const struct group *group, enum kind kind, uint6
 {
     enum shape shape = shape_of(group);
 
+    if (group->hosts < 2)
+        return false;
     for (size_t i = 0; i < sizeof OVER_HOSTS / sizeof *OVER_HOSTS; i++) {
         uint64_t from = OVER_HOSTS[i].from / (OVER_HOSTS[i].over_hosts ? group->hosts : 1);
         if (OVER_HOSTS[i].kind == kind && (OVER_HOSTS[i].shapes & shape) != 0 && bytes >= from && bytes <= OVER_HOSTS[i].to)

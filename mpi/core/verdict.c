@@ -13,6 +13,12 @@ static bool is_reduction(enum kind kind)
     return kind == KIND_ALLREDUCE || kind == KIND_REDUCE || kind == KIND_REDUCE_SCATTER;
 }
 
+/* The product of floating-point numbers does, and there is no other way to take it. */
+static bool depends_on_order(const struct group *group, const struct wire_type *type)
+{
+    return sums_have_no_order(group->sums) && type->op == TRIB_PROD && types_is_float(type->dtype);
+}
+
 static bool has_counts(enum kind kind)
 {
     return kind == KIND_ALLGATHERV || kind == KIND_REDUCE_SCATTERV;
@@ -50,17 +56,13 @@ static enum reason judge_exchange(const struct group *group, const struct call *
             return reason;
         if (operation->type.pair.width != 0)
             return REASON_DATATYPE;
+        if (depends_on_order(group, &operation->type))
+            return REASON_COMBINATION;
         operation->count = block / operation->type.width;
     } else if (operation->kind == KIND_BCAST) {
         operation->count = exchange_whole(group, call, block);
     }
     return REASON_TREE;
-}
-
-/* The product of floating-point numbers does, and there is no other way to take it. */
-static bool depends_on_order(const struct group *group, const struct wire_type *type)
-{
-    return sums_have_no_order(group->sums) && type->op == TRIB_PROD && types_is_float(type->dtype);
 }
 
 /* The verdict on type and operator, and how long the vector is, or a block of it. */
@@ -190,5 +192,9 @@ enum reason verdict_on(const struct group *group, const struct call *call, struc
         return group->standing;
     operation->call = taken(group, call);
     operation->kind = exchange_is_one(operation->call.kind) ? exchange_as(operation->call.kind) : operation->call.kind;
-    return judge(group, call->kind, operation);
+    enum reason reason = judge(group, call->kind, operation);
+    /* The report counts the whole vector, as it does of blocks of other lengths. */
+    if (operation->call.kind != call->kind)
+        operation->bytes *= group->size;
+    return reason;
 }

@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The most bytes that ranks exchange: they need memory of their own for as much. */
+/* The most bytes that ranks exchange over hosts, or where it is forced: they need memory of their
+ * own for as much. */
 #define EXCHANGED_MAX (UINT64_C(1) << 20)
 
 static bool is_in(const trib_range *ranges, uint32_t count, uint64_t bytes)
@@ -19,8 +20,8 @@ static bool is_in(const trib_range *ranges, uint32_t count, uint64_t bytes)
     return false;
 }
 
-/* Without a prediction short blocks stay with the MPI, and what it is for goes through the tree. A
- * bcast takes a reduce's way back. */
+/* Without a prediction blocks stay with the MPI, and what it is for goes through the tree. A bcast
+ * takes a reduce's way back. */
 static bool is_predicted_faster(const trib_prediction *predicted, enum kind kind, uint64_t share, uint64_t whole)
 {
     switch (kind) {
@@ -47,14 +48,14 @@ static enum reason worth_of_hosts(const struct group *group, enum kind kind, uin
 
 enum reason worth_of(const struct group *group, enum kind called, enum kind taken, uint64_t share, uint64_t whole)
 {
-    if (exchange_is_one(taken) && whole > EXCHANGED_MAX)
-        return REASON_MEASURED_SLOWER;
+    bool is_long = exchange_is_one(taken) && whole > EXCHANGED_MAX;
+
     if (config_is_forced(&job.config))
-        return REASON_TREE;
-    if (group->prediction.in_memory != 0)
-        return measured_faster_in_memory(called, share) ? REASON_TREE : REASON_MEASURED_SLOWER;
-    /* Where most blocks are much shorter than the longest, the MPI sends less than the tree. */
+        return is_long ? REASON_MEASURED_SLOWER : REASON_TREE;
+    /* Where most blocks are much shorter than the longest, the MPI moves less than the tree. */
     if (called == KIND_ALLGATHERV && whole / 2 > share * group->size)
         return REASON_MEASURED_SLOWER;
-    return worth_of_hosts(group, called, share, whole);
+    if (group->prediction.in_memory != 0)
+        return measured_faster_in_memory(called, share) ? REASON_TREE : REASON_MEASURED_SLOWER;
+    return is_long ? REASON_MEASURED_SLOWER : worth_of_hosts(group, called, share, whole);
 }

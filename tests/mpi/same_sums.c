@@ -64,6 +64,19 @@ static void scatter(void)
     free(counts);
 }
 
+/* Of blocks of two lengths, which the ranks exchange. */
+static void scatter_products(void)
+{
+    int *counts = calloc((size_t)ranks, sizeof *counts);
+    double *factors = calloc((size_t)ranks + 1, sizeof *factors), products[2];
+
+    for (int at = 0; at < ranks; at++)
+        counts[at] = at == 0 ? 2 : 1;
+    MPI_Reduce_scatter(factors, products, counts, MPI_DOUBLE, MPI_PROD, comm);
+    free(factors);
+    free(counts);
+}
+
 static int has_word(int argc, char **argv, const char *word)
 {
     for (int at = 4; at < argc; at++)
@@ -115,6 +128,7 @@ int main(int argc, char **argv)
     scatter();
     /* What stays with the MPI goes on beside them. */
     MPI_Allreduce(given, others, 1, MPI_DOUBLE, MPI_PROD, comm);
+    scatter_products();
     if (rank == 0)
         write_sums(argv[1]);
     if (comm != MPI_COMM_WORLD)

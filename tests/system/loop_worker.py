@@ -339,7 +339,7 @@ def cpu_now():
 
 def leave(gate):
     """Rank 0 finalizes while rank 1 has not left the group, which it does once the file exists. Returns whether rank 0 had no
-    helper thread any more while it waited; rank 0 makes the file as soon as it sees that."""
+    helper thread any more while it waited; rank 0 makes the file when it has seen that, and that it still waits."""
     context = native.Context()
     group, gate = context.group(), pathlib.Path(gate)
     value = np.zeros(100_000, dtype=np.int64)
@@ -350,7 +350,8 @@ def leave(gate):
         leaving.start()
         while leaving.is_alive() and not is_alone:
             is_alone = "tributary\n" not in names_of_threads()
-            time.sleep(0.001)
+            time.sleep(0.05)
+        is_alone = is_alone and leaving.is_alive()
         gate.touch()
         leaving.join()
     else:

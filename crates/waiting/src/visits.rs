@@ -81,6 +81,9 @@ pub struct Meter {
     count: u32,
     /// How long waits took on average, the latest ones above all, since visits last found work.
     usual: Duration,
+    /// Every second wait waits twice as long for its first visit. So waits that end by chance when
+    /// a visit has just been differ from those that it ends: every second one ends without.
+    waits_longer: bool,
 }
 
 impl Visits {
@@ -94,20 +97,32 @@ impl Visits {
         self.last + self.pause()
     }
 
-    /// What this wait, which is over, and those before it have learnt.
-    pub fn end(mut self, now: Reading) -> Meter {
+    /// What this wait and those before it have learnt. `over` says that what was waited for has
+    /// come, and not the end of the caller's patience.
+    pub fn end(mut self, now: Reading, over: bool) -> Meter {
         let took = Duration::from_nanos(now.since(self.began));
-        self.meter.usual = match self.found {
-            Some(_) => Duration::ZERO,
-            None => (self.meter.usual * (WEIGHT - 1) + took.min(self.rounds.idle.longest())) / WEIGHT,
+        let usual = self.meter.usual;
+        self.meter.usual = if self.found.is_some() || !over {
+            Duration::ZERO
+        } else if !self.last.is_zero() && took.saturating_sub(self.last) < self.rounds.idle.first() / 2 {
+            // Perhaps the visit has ended the wait, by work too short to be told from none. Where
+            // all waits end so, they must not teach to visit ever later.
+            usual - usual / 8
+        } else {
+            (usual * (WEIGHT - 1) + took.min(self.rounds.idle.longest())) / WEIGHT
         };
+        self.meter.waits_longer = !self.meter.waits_longer;
         self.meter
     }
 
     /// The pause while there is no work.
     fn idle(&self) -> Duration {
-        let first = if self.last.is_zero() { self.meter.usual * TIMES_USUAL } else { Duration::ZERO };
-        self.rounds.idle.after(self.last).max(first.min(self.rounds.idle.longest()))
+        let idle = self.rounds.idle.after(self.last);
+        if !self.last.is_zero() {
+            return idle;
+        }
+        let first = idle.max(self.meter.usual * TIMES_USUAL) * if self.meter.waits_longer { 2 } else { 1 };
+        first.min(self.rounds.idle.longest())
     }
 
     fn pause(&self) -> Duration {
@@ -184,7 +199,7 @@ impl Meter {
 
 impl Default for Meter {
     fn default() -> Meter {
-        Meter { least: Duration::MAX, next: Duration::MAX, count: 0, usual: Duration::ZERO }
+        Meter { least: Duration::MAX, next: Duration::MAX, count: 0, usual: Duration::ZERO, waits_longer: false }
     }
 }
 
@@ -340,21 +355,50 @@ mod tests {
             let first = wait.visits.due();
             let (count, _) = wait.go_on(took, |_| work);
             wait.core.pass(took.saturating_sub(wait.now()));
-            (first, count, wait.visits.end(wait.core.now()))
+            (first, count, wait.visits.end(wait.core.now(), true))
         };
-        let mut told = (ms(0), 0, Meter::default());
-        for _ in 0..100 {
-            told = wait(told.2, ms(2), Duration::ZERO);
+        for span in [us(1_200), us(1_600), ms(2), ms(3)] {
+            let mut told = (ms(0), 0, Meter::default());
+            for _ in 0..101 {
+                told = wait(told.2, span, Duration::ZERO);
+            }
+            assert!(told.0 > span * 7 / 2 && told.0 <= span * 4 && told.1 == 0, "{:?}, {} visits", told.0, told.1);
+            told = wait(told.2, ms(50), us(100));
+            assert!(told.1 > 0);
+            told = wait(told.2, span, Duration::ZERO);
+            assert!(told.0 == ms(1) && told.1 > 0, "after visits that found work");
+            for _ in 0..100 {
+                told = wait(told.2, ms(500), Duration::ZERO);
+            }
+            assert_eq!(told.0, ms(20), "no visit is later");
         }
-        assert!(told.0 > ms(7) && told.0 <= ms(8) && told.1 == 0, "{:?}, {} visits", told.0, told.1);
-        told = wait(told.2, ms(30), us(100));
-        assert!(told.1 > 0);
-        told = wait(told.2, ms(2), Duration::ZERO);
-        assert_eq!((told.0, told.1), (ms(1), 1), "after visits that found work");
-        for _ in 0..100 {
-            told = wait(told.2, ms(500), Duration::ZERO);
+    }
+
+    #[test]
+    fn waits_that_visits_end_do_not_make_visits_later() {
+        let (mut meter, mut longest) = (Meter::default(), ms(0));
+        for _ in 0..500 {
+            let mut wait = Wait::begins();
+            wait.visits = Visits::begin(ROUNDS, meter, wait.began);
+            longest = longest.max(wait.visits.due());
+            // All of the work is done by the first call, and the answer comes at once.
+            wait.visit(nothing);
+            wait.core.pass(us(50));
+            meter = wait.visits.end(wait.core.now(), true);
         }
-        assert_eq!(told.0, ms(20), "no visit is later");
+        assert_eq!(longest, ms(2));
+    }
+
+    #[test]
+    fn a_caller_that_waits_in_slices_is_visited_in_each() {
+        let mut meter = Meter::default();
+        for _ in 0..100 {
+            let mut wait = Wait::begins();
+            wait.visits = Visits::begin(ROUNDS, meter, wait.began);
+            assert!(wait.visits.due() <= ms(2));
+            wait.go_on(ms(10), nothing);
+            meter = wait.visits.end(wait.core.now(), false);
+        }
     }
 
     #[test]

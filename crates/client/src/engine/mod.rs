@@ -120,7 +120,7 @@ pub(crate) struct Engine {
     /// When the helper thread wakes by itself.
     helper_until: Nanos,
     unused_lease: UnusedLease,
-    /// A thread has begun to finalize, and is the only one that drives progress from now on.
+    /// A thread has begun to finalize. The helper drives no progress from then on.
     leaving: bool,
     /// It has done so.
     stopping: bool,
@@ -281,7 +281,7 @@ impl Shared {
 
     /// Leaves every group, waits at most `linger` for queued frames and for what other ranks may
     /// still need of this one, or longer if they may ask it how a group has ended, and closes the
-    /// sockets. The helper thread ends at once: what it read would not wake this one.
+    /// sockets. The helper thread ends first: what it read would not wake this one.
     pub(crate) fn stop(&self, linger: Duration) -> Result<(), Error> {
         let mut engine = self.enter()?;
         engine.leaving = true;

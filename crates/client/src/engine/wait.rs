@@ -257,7 +257,7 @@ impl Shared {
         }
         if waiter == Waiter::Caller {
             engine.now();
-            engine.visit_meter = visits.end(engine.clock.last_reading());
+            engine.visit_meter = visits.end(engine.clock.last_reading(), completion.is_done());
         }
         Ok(engine)
     }
