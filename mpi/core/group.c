@@ -63,9 +63,7 @@ struct group *group_begin(MPI_Comm comm, uint64_t tag, const char *name, int *st
     if (group != NULL && ranks != NULL) {
         group->rank = (uint32_t)runtime_rank(comm);
         group->size = (uint32_t)runtime_size(comm);
-        struct spread spread = members_spread(comm, job.world);
-        group->hosts = spread.hosts;
-        group->in_blocks = spread.in_blocks;
+        group->spread = members_spread(comm, job.world);
         group->sums = sums_of(comm, job.config.sums);
         group->prediction.struct_size = sizeof group->prediction;
         *status = trib_predict(job.context, ranks, group->size, &group->prediction);

@@ -7,10 +7,10 @@
 #define TRIB_MPI_GROUP_H
 
 #include "collective.h"
+#include "members.h"
 #include "tributary.h"
 
 #include <mpi.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 struct group {
@@ -19,8 +19,8 @@ struct group {
     trib_group *tree;
     trib_request *creation;     /* NULL once its end is known */
     trib_prediction prediction; /* for which operations the tree pays; equal on all members */
-    uint32_t rank, size, hosts;
-    bool in_blocks; /* the ranks of each host are neighbours in rank */
+    uint32_t rank, size;
+    struct spread spread;
     uint32_t sums; /* enum trib_sums: how its sums of floating-point numbers are taken */
 };
 

@@ -50,11 +50,11 @@ enum shape {
 
 static enum shape shape_of(const struct group *group)
 {
-    if (group->hosts == group->size)
+    if (group->spread.hosts == group->size)
         return ONE_EACH;
     if (group->size < MANY_RANKS)
-        return group->in_blocks ? BLOCKS : APART;
-    return group->in_blocks ? BLOCKS_MANY : APART_MANY;
+        return group->spread.in_blocks ? BLOCKS : APART;
+    return group->spread.in_blocks ? BLOCKS_MANY : APART_MANY;
 }
 
 /* What is not listed is slower; allreduce and barrier are the prediction's matter. Short blocks
@@ -99,10 +99,10 @@ bool measured_faster_over_hosts(const struct group *group, enum kind kind, uint6
 {
     enum shape shape = shape_of(group);
 
-    if (group->hosts < 2)
+    if (group->spread.hosts < 2)
         return false;
     for (size_t i = 0; i < sizeof OVER_HOSTS / sizeof *OVER_HOSTS; i++) {
-        uint64_t from = OVER_HOSTS[i].from / (OVER_HOSTS[i].over_hosts ? group->hosts : 1);
+        uint64_t from = OVER_HOSTS[i].from / (OVER_HOSTS[i].over_hosts ? group->spread.hosts : 1);
         if (OVER_HOSTS[i].kind == kind && (OVER_HOSTS[i].shapes & shape) != 0 && bytes >= from && bytes <= OVER_HOSTS[i].to)
             return true;
     }

@@ -255,7 +255,7 @@ impl Shared {
                 self.watch(engine, until, now)?
             };
         }
-        if waiter == Waiter::Caller {
+        if self.progress.is_some() && waiter == Waiter::Caller {
             engine.now();
             engine.visit_meter = visits.end(engine.clock.last_reading(), completion.is_done());
         }
