@@ -98,7 +98,7 @@ impl Leaf {
             is_forgotten: false,
         };
         self.out.operations.insert(id, operation);
-        if self.core.post(now, group, &Post { id, number, signature }, &mut self.out).is_err() {
+        if self.core.post(now, group, &Post { id, number, signature, stretch_of: 0 }, &mut self.out).is_err() {
             self.out.operations.remove(&id);
         }
         self.check();

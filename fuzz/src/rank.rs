@@ -165,7 +165,7 @@ impl Rank {
         let group = *self.groups.get(which.checked_rem(self.groups.len())?)?;
         let id = self.core.next_op();
         self.program.vectors.insert(id, vector);
-        let post = Post { id, number: None, signature };
+        let post = Post { id, number: None, signature, stretch_of: 0 };
         let mut driver = Driver { edge: &mut self.edge, program: &mut self.program };
         self.core.post(now, group, &post, &mut driver).is_ok().then_some(id)
     }

@@ -185,7 +185,7 @@ impl Group {
 
     /// Waits until every member has called it.
     pub fn barrier(&self) -> Result<(), Error> {
-        self.run_posting(Posting::Whole(operation::barrier(), Memory::none()))
+        self.run_posting(Posting::alone(operation::barrier(), Memory::none()))
     }
 
     /// Reduces the vectors of all members into `output` on every member. Without `input` the vector

@@ -13,23 +13,30 @@ use crate::memory::{Input, Memory};
 /// An operation, ready to be posted.
 pub(crate) enum Posting {
     /// The operation is posted on the lane whose turn it is.
-    Whole(Signature, Memory),
+    Whole(Part),
     /// The operation is cut over the lanes. This holds the signature of the whole and a part for
     /// each lane.
     Cut(Signature, Vec<Part>),
 }
 
-/// The part of an operation for one lane.
+/// An operation for one lane.
 pub(crate) struct Part {
     pub(crate) signature: Signature,
     pub(crate) memory: Memory,
+    /// The count of the longer call of which it is a stretch; 0 if it stands alone.
+    pub(crate) stretch_of: u64,
 }
 
 impl Posting {
+    /// An operation that is neither cut nor a stretch of a longer one.
+    pub(crate) fn alone(signature: Signature, memory: Memory) -> Posting {
+        Posting::Whole(Part { signature, memory, stretch_of: 0 })
+    }
+
     /// What is to be done.
     pub(crate) fn signature(&self) -> Signature {
         match self {
-            Posting::Whole(signature, _) | Posting::Cut(signature, _) => *signature,
+            Posting::Whole(Part { signature, .. }) | Posting::Cut(signature, _) => *signature,
         }
     }
 
@@ -56,17 +63,32 @@ impl Posting {
             Ok(memory)
         };
         if !lanes.cut(signature, size) {
-            return Ok(Posting::Whole(*signature, checked(Memory::new(signature, size, rank, input, output))?));
+            return Ok(Posting::alone(*signature, checked(Memory::new(signature, size, rank, input, output))?));
         }
         // All parts are laid out before the first is posted, because a part's result may come to
         // lie over another part's input.
         let part = |part: Range<u64>| -> Result<Part, Error> {
             // SAFETY: the caller's contract.
             let memory = checked(unsafe { Memory::part(signature, &part, (size, rank), input, output) })?;
-            Ok(Part { signature: Signature { count: part.end - part.start, ..*signature }, memory })
+            let signature = Signature { count: part.end - part.start, ..*signature };
+            Ok(Part { signature, memory, stretch_of: 0 })
         };
         let parts: Result<_, Error> = lanes.parts(signature.count).map(part).collect();
         Ok(Posting::Cut(*signature, parts?))
+    }
+
+    /// The same, as a stretch of a call with this count.
+    pub(crate) fn stretch_of(mut self, count: u64) -> Posting {
+        let whole = self.signature().count.max(1);
+        let mark = |part: &mut Part| {
+            let share = u128::from(count) * u128::from(part.signature.count) / u128::from(whole);
+            part.stretch_of = share as u64;
+        };
+        match &mut self {
+            Posting::Whole(part) => mark(part),
+            Posting::Cut(_, parts) => parts.iter_mut().for_each(mark),
+        }
+        self
     }
 }
 

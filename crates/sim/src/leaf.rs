@@ -281,7 +281,7 @@ impl Leaf {
                 let id = self.core.next_op();
                 self.names.operations.insert(id, operation);
                 let mut driver = self.names.driver(environment, None);
-                self.core.post(now, *group, &Post { id, number: None, signature }, &mut driver)
+                self.core.post(now, *group, &Post { id, number: None, signature, stretch_of: 0 }, &mut driver)
             }
         };
         match outcome {

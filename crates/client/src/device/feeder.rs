@@ -185,6 +185,6 @@ impl Feeder {
         // SAFETY: the buffer has room for both, and the drainer keeps it until the chunk is over.
         let posting =
             unsafe { Posting::lay_out(self.shared.lanes(), shape, &chunk.cut.signature, Input::At(input), output) }?;
-        self.shared.post(&self.group, posting)
+        self.shared.post(&self.group, posting.stretch_of(chunk.work.count()))
     }
 }

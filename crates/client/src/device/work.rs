@@ -78,6 +78,11 @@ impl Work {
         Work { shared, group, delivery, plan, signature, sums, ends, entry, streams, left, failure: OnceLock::new() }
     }
 
+    /// The count of the call.
+    pub(super) fn count(&self) -> u64 {
+        self.signature.count
+    }
+
     /// How many chunks it has.
     pub(super) fn chunks(&self) -> u64 {
         self.plan.chunks(&self.signature)

@@ -243,7 +243,7 @@ impl Lane {
         operation: Operation,
     ) -> Result<(), Error> {
         let (group, completion) = (operation.group, operation.completion.clone());
-        let post = Post { id: self.core.next_op(), number, signature };
+        let post = Post { id: self.core.next_op(), number, signature, stretch_of: operation.stretch_of };
         self.driver.begin_operation(post.id, operation);
         let posted = self.core.post(now, group, &post, &mut self.driver);
         match posted {

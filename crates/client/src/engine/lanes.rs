@@ -39,10 +39,10 @@ impl Engine {
         }
         let number = group.posted();
         let completion = match posting {
-            Posting::Whole(signature, memory) => {
+            Posting::Whole(Part { signature, memory, stretch_of }) => {
                 let at = lanes.turn(number);
                 let completion = Arc::new(Completion::on_lane(at, signature));
-                let operation = Operation::new(ids[at], memory, completion.clone());
+                let operation = Operation::new(ids[at], memory, completion.clone()).stretch_of(stretch_of);
                 self.lanes[at].post(now, Some((number + 1, 0)), signature, operation)?;
                 completion
             }
@@ -61,10 +61,10 @@ impl Engine {
         parts: Vec<Part>,
     ) -> Result<Arc<Completion>, Error> {
         let completion = Arc::new(Completion::of_cut(parts.len() as u32, whole));
-        for (at, Part { signature, memory }) in parts.into_iter().enumerate() {
+        for (at, Part { signature, memory, stretch_of }) in parts.into_iter().enumerate() {
             let number = Some((number, at as u16 + 1));
             let group_id = group.ids()[at];
-            let operation = Operation::new(group_id, memory, completion.clone());
+            let operation = Operation::new(group_id, memory, completion.clone()).stretch_of(stretch_of);
             if let Err(error) = self.lanes[at].post(now, number, signature, operation) {
                 if at > 0 {
                     // Without this the other members would wait for the missing parts.

@@ -47,7 +47,7 @@ use crate::fork::ForkGuard;
 use crate::group_state::{GroupState, Purpose};
 use crate::lanes::Lanes;
 use crate::params::Progress;
-use crate::posting::Posting;
+use crate::posting::{Part, Posting};
 use crate::way::Connection;
 pub(crate) use boards::HostTrees;
 use boards::{Boards, FirstWait, Ran};
@@ -349,7 +349,7 @@ impl Engine {
     /// Does an operation whose caller waits for it at once, if it can.
     #[inline]
     fn run(&mut self, group: &GroupState, posting: &mut Posting) -> Ran {
-        let Posting::Whole(signature, memory) = posting else { return Ran::Not };
+        let Posting::Whole(Part { signature, memory, .. }) = posting else { return Ran::Not };
         let Engine { boards, stare, board_patience: patience, clock, .. } = self;
         let ran = boards.run(group, *signature, memory, &mut FirstWait { stare, patience, clock });
         if let Ran::Begun(_) = ran {
@@ -361,7 +361,7 @@ impl Engine {
     /// The index of the group among those that have boards, if this operation goes there.
     #[inline]
     fn board_for(&self, group: &GroupState, posting: &Posting) -> Option<usize> {
-        let Posting::Whole(signature, _) = posting else { return None };
+        let Posting::Whole(Part { signature, .. }) = posting else { return None };
         self.boards.takes(group, signature)
     }
 
@@ -374,15 +374,15 @@ impl Engine {
     fn post_now(&mut self, lanes: &Lanes, group: &GroupState, posting: Posting) -> Result<Arc<Completion>, Error> {
         let now = self.now();
         if let Some(at) = self.board_for(group, &posting)
-            && let Posting::Whole(signature, memory) = posting
+            && let Posting::Whole(Part { signature, memory, .. }) = posting
         {
             return self.boards.post(at, (now, &mut self.lanes[0]), signature, memory);
         }
         match (&mut self.lanes[..], posting) {
-            ([lane], Posting::Whole(signature, memory)) => {
+            ([lane], Posting::Whole(Part { signature, memory, stretch_of })) => {
                 let completion = Arc::new(Completion::on_lane(0, signature));
                 let [id] = group.ids() else { return Err(unnamed()) };
-                let operation = Operation::new(*id, memory, completion.clone());
+                let operation = Operation::new(*id, memory, completion.clone()).stretch_of(stretch_of);
                 let posted = lane.post(now, None, signature, operation);
                 // The core has forgotten a group that was left; the group says why it fails.
                 posted.map_err(|error| group.error().cloned().unwrap_or(error))?;

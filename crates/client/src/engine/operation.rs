@@ -16,6 +16,8 @@ use crate::memory::Memory;
 pub(crate) struct Operation {
     pub(crate) group: GroupId,
     pub(crate) memory: Memory,
+    /// The count of the longer call of which it is a stretch; 0 if it stands alone.
+    pub(crate) stretch_of: u64,
     pub(crate) completion: Arc<Completion>,
     /// How to recognise its frames, once one was sent or received.
     pub(crate) trace: Option<Trace>,
@@ -34,7 +36,12 @@ pub(crate) struct Trace {
 impl Operation {
     /// An operation that is about to be posted.
     pub(crate) fn new(group: GroupId, memory: Memory, completion: Arc<Completion>) -> Operation {
-        Operation { group, memory, completion, trace: None, saved: Saved::default() }
+        Operation { group, memory, stretch_of: 0, completion, trace: None, saved: Saved::default() }
+    }
+
+    /// The same, as a stretch of a call with this count.
+    pub(crate) fn stretch_of(self, stretch_of: u64) -> Operation {
+        Operation { stretch_of, ..self }
     }
 
     /// Keeps the input of this slice, if its result comes over it.

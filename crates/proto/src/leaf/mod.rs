@@ -115,6 +115,9 @@ pub struct Post {
     pub number: Option<(u64, u16)>,
     /// The collective, the type, the operator, the length and the root.
     pub signature: Signature,
+    /// The count of the longer call of which this is a stretch, if the others are posted before and
+    /// behind it; else 0. Its segments are as long as those of that call. All members say the same.
+    pub stretch_of: u64,
 }
 
 /// The state machine of one rank of one job.
@@ -260,7 +263,7 @@ impl LeafCore {
         post: &Post,
         out: &mut impl LeafOutput,
     ) -> Result<Path, LeafError> {
-        let Post { id, number, signature } = *post;
+        let Post { id, number, signature, stretch_of } = *post;
         let state = self.groups.get_mut(&group).filter(|g| !g.is_freed()).ok_or(LeafError::UnknownGroup)?;
         if let Some(fault) = state.failed {
             return Err(LeafError::Failed(fault));
@@ -272,7 +275,10 @@ impl LeafCore {
             return Err(LeafError::Unsupported);
         }
         let total = window::vector_elements(&signature, state.seat.size).ok_or(LeafError::TooLong)?;
-        let cut = Cut::new(&self.edge.config.limits, signature.layout(), total).ok_or(LeafError::NoRoom)?;
+        let called = Signature { count: signature.count.max(stretch_of), ..signature };
+        let whole = window::vector_elements(&called, state.seat.size).ok_or(LeafError::TooLong)?;
+        let cut = Cut::new(&self.edge.config.limits, signature.layout(), (total, whole));
+        let cut = cut.ok_or(LeafError::NoRoom)?;
         let cut = cut.with_turns(&signature);
         let posted = match cut.path {
             Path::Stream => state.streams.posted(),

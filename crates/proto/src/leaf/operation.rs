@@ -35,10 +35,12 @@ pub(super) struct Cut {
 
 impl Cut {
     /// How a vector of `total` elements is cut under a quota; `None` if no piece has room for one.
-    pub(super) fn new(limits: &Limits, layout: Layout, total: u64) -> Option<Cut> {
+    /// A stretch of a `whole` vector is streamed in segments of that one's length: what is posted
+    /// behind it keeps all levels of the tree at work.
+    pub(super) fn new(limits: &Limits, layout: Layout, (total, whole): (u64, u64)) -> Option<Cut> {
         let streamed = layout.most(&(0..total)) > limits.stream_threshold;
         let path = if streamed { Path::Stream } else { Path::Datagram };
-        let piece = if streamed { limits.segment_for(total, layout) } else { limits.fragment_for(layout) };
+        let piece = if streamed { limits.segment_for(whole, layout) } else { limits.fragment_for(layout) };
         (piece > 0).then_some(Cut { path, layout, total, piece: u64::from(piece), blocks: 1, block: total })
     }
 

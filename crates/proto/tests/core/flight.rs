@@ -112,7 +112,7 @@ fn ask(core: &mut LeafCore, wire: &mut Wire, group: u32) {
         root: 0,
         count: 1 << 20,
     };
-    let post = Post { id: core.next_op(), number: None, signature };
+    let post = Post { id: core.next_op(), number: None, signature, stretch_of: 0 };
     core.post(NOW, id, &post, wire).unwrap();
 }
 
@@ -131,6 +131,19 @@ fn answer(core: &mut LeafCore, wire: &mut Wire, segment: &Header) {
 fn a_single_group_has_the_whole_flight() {
     let (mut core, mut wire) = (core(), Wire::default());
     assert_eq!(stream(&mut core, &mut wire, 0).len(), FLIGHT as usize);
+}
+
+#[test]
+fn a_stretch_of_a_longer_call_has_segments_of_that_one() {
+    let (mut core, mut wire) = (core(), Wire::default());
+    let alone = stream(&mut core, &mut wire, 0);
+    let signature = alone[0].signature;
+    assert_eq!(alone[0].elements * 8, 64 << 10);
+    answer_all(&mut core, &mut wire, alone);
+    let post = Post { id: core.next_op(), number: None, signature, stretch_of: 3 * signature.count };
+    core.post(NOW, GroupId(0), &post, &mut wire).unwrap();
+    let stretch = wire.segments();
+    assert!(!stretch.is_empty() && stretch.iter().all(|segment| segment.elements * 8 == 192 << 10));
 }
 
 #[test]
@@ -322,7 +335,8 @@ fn of_what_was_given_up_nothing_is_sent_when_there_is_room_again() {
     core.on_link_up(NOW, Epoch(1), &mut wire);
     let first = stream(&mut core, &mut wire, 0);
     let first = answer_all(&mut core, &mut wire, first);
-    let (group, post) = (GroupId(0), Post { id: core.next_op(), number: None, signature: first[0].signature });
+    let (group, post) =
+        (GroupId(0), Post { id: core.next_op(), number: None, signature: first[0].signature, stretch_of: 0 });
     core.post(NOW, group, &post, &mut wire).unwrap();
     // In another epoch the first operation is given again, and the second one is given up.
     let next = |header: Header| Header { epoch: Epoch(2), ..header };

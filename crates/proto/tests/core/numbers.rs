@@ -23,7 +23,7 @@ fn a_group_whose_numbers_are_used_up_takes_no_more_vectors() {
     // of all numbers.
     let signature = signature(Collective::Allreduce, (1 << 63) - 1, 0);
     let post = |leaf: &mut Leaf| {
-        let post = Post { id: leaf.core.next_op(), number: None, signature };
+        let post = Post { id: leaf.core.next_op(), number: None, signature, stretch_of: 0 };
         leaf.memory.inputs.insert(post.id, vector(0, 100, 0));
         leaf.core.post(Nanos(1), group, &post, &mut leaf.memory)
     };

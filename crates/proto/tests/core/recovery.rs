@@ -201,7 +201,7 @@ impl Fabric {
                 let id = core.next_op();
                 memory.inputs.insert(id, vector(rank as u32, len, salt(group, number)));
                 self.posted[rank].insert((group, number), id);
-                let post = Post { id, number: None, signature };
+                let post = Post { id, number: None, signature, stretch_of: 0 };
                 core.post(self.now, self.groups[rank][&group], &post, memory).unwrap();
             }
             Step::Free(group) => {

@@ -46,7 +46,8 @@ fn posted_under(policy: Recovery) -> (Leaf, GroupId, OpId, Header) {
     leaf.core.on_link_up(ms(0), EPOCH, &mut leaf.memory);
     let group = create(&mut leaf.core, RankList::world(RANKS), 0, &mut leaf.memory);
     make(&mut leaf, ms(0), EPOCH);
-    let post = Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Barrier, 0, 0) };
+    let post =
+        Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Barrier, 0, 0), stretch_of: 0 };
     leaf.core.post(ms(0), group, &post, &mut leaf.memory).expect("the group is there");
     let sent = leaf.memory.sent.last().expect("a fragment was sent").header;
     (leaf, group, post.id, sent)
@@ -98,7 +99,12 @@ fn what_was_given_up_is_not_asked_after_in_the_next_epoch() {
 fn who_frees_a_group_that_is_replayed_asks_about_what_is_over_and_not_about_what_it_gave_up() {
     for before_the_epoch in [true, false] {
         let (mut leaf, group, first, _) = posted();
-        let post = Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Barrier, 0, 0) };
+        let post = Post {
+            id: leaf.core.next_op(),
+            number: None,
+            signature: signature(Collective::Barrier, 0, 0),
+            stretch_of: 0,
+        };
         leaf.core.post(ms(0), group, &post, &mut leaf.memory).expect("the group is there");
         let sent = leaf.memory.sent.last().expect("the second barrier was sent").header;
         let result = Header { kind: Kind::Result, ..sent };
@@ -252,7 +258,8 @@ fn a_node_that_calls_a_group_left_before_this_rank_has_left_it_is_not_believed()
 #[test]
 fn a_node_that_calls_results_held_by_all_which_this_rank_lacks_is_not_believed() {
     let (mut leaf, group, first, _) = posted_under(Recovery::Strict);
-    let post = Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Barrier, 0, 0) };
+    let post =
+        Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Barrier, 0, 0), stretch_of: 0 };
     leaf.core.post(ms(0), group, &post, &mut leaf.memory).expect("the group is there");
     let second = leaf.memory.sent.last().expect("the second barrier was sent").header;
     // Only the second result comes, and with it the word that all have both.
@@ -261,7 +268,8 @@ fn a_node_that_calls_results_held_by_all_which_this_rank_lacks_is_not_believed()
     assert_eq!(leaf.core.outstanding(), 2);
     // What is posted in the next epoch, which begins with the first, has a number of its own.
     let next = rejoin(&mut leaf);
-    let post = Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Barrier, 0, 0) };
+    let post =
+        Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Barrier, 0, 0), stretch_of: 0 };
     leaf.core.post(ms(4), group, &post, &mut leaf.memory).expect("the group is there");
     let sent = leaf.memory.sent.iter().filter(|frame| frame.header.epoch == next && frame.path == Path::Datagram);
     assert_eq!(sent.map(|frame| frame.header.seq).collect::<Vec<_>>(), [0, 1, 2]);
@@ -300,7 +308,12 @@ fn a_node_that_calls_segments_held_by_all_which_this_rank_lacks_is_not_believed(
     let group = create(&mut leaf.core, RankList::world(RANKS), 0, &mut leaf.memory);
     make(&mut leaf, ms(0), EPOCH);
     let post = |leaf: &mut Leaf| {
-        let post = Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Allreduce, 16, 0) };
+        let post = Post {
+            id: leaf.core.next_op(),
+            number: None,
+            signature: signature(Collective::Allreduce, 16, 0),
+            stretch_of: 0,
+        };
         leaf.memory.inputs.insert(post.id, vector(0, 16, 1));
         leaf.core.post(ms(0), group, &post, &mut leaf.memory).expect("the group is there");
     };
@@ -368,7 +381,8 @@ fn a_fault_that_all_members_know_is_forgotten() {
 fn freed_with_one_undecided() -> (Leaf, OpId, Header) {
     let (mut leaf, group, first, sent) = posted_under(Recovery::Strict);
     let result = Header { kind: Kind::Result, ..sent };
-    let post = Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Barrier, 0, 0) };
+    let post =
+        Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Barrier, 0, 0), stretch_of: 0 };
     leaf.core.on_frame(ms(1), Path::Datagram, &result, Body::None, &mut leaf.memory);
     assert_eq!(take(&mut leaf, Kind::Mark).map(|mark| mark.mark), Some(1));
     leaf.core.post(ms(1), group, &post, &mut leaf.memory).expect("the group is there");
@@ -382,7 +396,12 @@ fn freed_with_one_undecided() -> (Leaf, OpId, Header) {
 fn what_only_a_given_up_contribution_has_said_is_said_again() {
     let (mut leaf, group, _, sent) = posted_under(Recovery::Strict);
     let mut post = || {
-        let post = Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Barrier, 0, 0) };
+        let post = Post {
+            id: leaf.core.next_op(),
+            number: None,
+            signature: signature(Collective::Barrier, 0, 0),
+            stretch_of: 0,
+        };
         leaf.core.post(ms(0), group, &post, &mut leaf.memory).expect("the group is there");
     };
     // The last of them waits for the window, and says with its contribution what is here.
@@ -446,7 +465,7 @@ fn posted_on_both_paths(has_the_lock: bool) -> (Leaf, GroupId, [OpId; 2], Vec<He
     let group = create(&mut leaf.core, RankList::world(RANKS), 0, &mut leaf.memory);
     make(&mut leaf, ms(0), EPOCH);
     let ids = [signature(Collective::Barrier, 0, 0), signature(Collective::Allreduce, 32, 0)].map(|signature| {
-        let post = Post { id: leaf.core.next_op(), number: None, signature };
+        let post = Post { id: leaf.core.next_op(), number: None, signature, stretch_of: 0 };
         leaf.memory.inputs.insert(post.id, vector(0, signature.count, 0));
         leaf.core.post(ms(0), group, &post, &mut leaf.memory).expect("the group is there");
         post.id

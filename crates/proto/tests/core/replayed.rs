@@ -60,7 +60,7 @@ impl Job {
     fn post(&mut self, ranks: impl IntoIterator<Item = u32>, signature: Signature) {
         for rank in ranks {
             let Leaf { core, memory } = &mut self.leaves[rank as usize];
-            let post = Post { id: core.next_op(), number: None, signature };
+            let post = Post { id: core.next_op(), number: None, signature, stretch_of: 0 };
             memory.inputs.insert(post.id, vector(rank, signature.count, 0));
             core.post(Nanos(0), self.groups[rank as usize], &post, memory).expect("the operation is valid");
         }
@@ -223,7 +223,7 @@ impl Alone {
 
     fn post(&mut self, count: u64) {
         let Leaf { core, memory } = &mut self.leaf;
-        let post = Post { id: core.next_op(), number: None, signature: allreduce(count) };
+        let post = Post { id: core.next_op(), number: None, signature: allreduce(count), stretch_of: 0 };
         memory.inputs.insert(post.id, vector(0, count, 0));
         core.post(Nanos(0), self.group, &post, memory).expect("the operation is valid");
     }

@@ -67,7 +67,8 @@ impl World {
         let Leaf { core, memory } = &mut self.leaves[rank as usize];
         let id = core.next_op();
         memory.inputs.insert(id, vector);
-        core.post(Nanos(0), group, &Post { id, number: None, signature }, memory).expect("the operation is valid");
+        core.post(Nanos(0), group, &Post { id, number: None, signature, stretch_of: 0 }, memory)
+            .expect("the operation is valid");
         id
     }
 

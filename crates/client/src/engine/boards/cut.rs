@@ -157,6 +157,13 @@ impl Cut {
         }
     }
 
+    /// How many elements of such a piece's type all pieces have together, which travel behind each
+    /// other.
+    pub(super) fn whole_between(&self, between: &Signature) -> u64 {
+        let elements = self.elements.saturating_mul(self.turns());
+        elements.saturating_mul(self.signature.element_size() as u64) / between.element_size() as u64
+    }
+
     /// Whether it is only shown to members on other hosts, and goes another way.
     pub(super) fn is_shown(&self) -> bool {
         self.form == Form::Shown

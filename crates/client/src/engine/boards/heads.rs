@@ -28,8 +28,15 @@ use crate::memory::{Input, Memory};
 
 /// The group of the heads, one member of each host.
 pub(super) trait Trunk {
-    /// Posts an operation of that group, with its number there and the mark of the call.
-    fn post(&mut self, number: (u64, u16), signature: Signature, memory: Memory) -> Result<Arc<Completion>, Fault>;
+    /// Posts an operation of that group, with its number there and the mark of the call. It is a
+    /// stretch of one with such a count.
+    fn post(
+        &mut self,
+        number: (u64, u16),
+        signature: Signature,
+        stretch_of: u64,
+        memory: Memory,
+    ) -> Result<Arc<Completion>, Fault>;
 
     /// Why one of its operations has failed.
     fn fault(&self) -> Fault;
@@ -86,7 +93,7 @@ impl Heads {
     pub(super) fn send(&mut self, piece: &Piece<'_>, own: &Own<'_>, trunk: &mut dyn Trunk) -> Result<(), Fault> {
         let Piece { board, cut, number, index, .. } = *piece;
         let (signature, memory) = operation(board, cut, (number, index), own.span);
-        match trunk.post((number + 1, mark(cut, index)), signature, memory) {
+        match trunk.post((number + 1, mark(cut, index)), signature, cut.whole_between(&signature), memory) {
             Ok(flight) => {
                 self.flights.push_back(flight);
                 self.up += 1;

@@ -35,10 +35,16 @@ impl OverLane<'_> {
 }
 
 impl Trunk for OverLane<'_> {
-    fn post(&mut self, number: (u64, u16), signature: Signature, memory: Memory) -> Result<Arc<Completion>, Fault> {
+    fn post(
+        &mut self,
+        number: (u64, u16),
+        signature: Signature,
+        stretch_of: u64,
+        memory: Memory,
+    ) -> Result<Arc<Completion>, Fault> {
         let Some(heads) = self.heads else { return Err(self.fault()) };
         let completion = Arc::new(Completion::on_lane(0, signature));
-        let operation = Operation::new(heads, memory, completion.clone());
+        let operation = Operation::new(heads, memory, completion.clone()).stretch_of(stretch_of);
         self.posted = true;
         match self.lane.post(self.now, Some(number), signature, operation) {
             Ok(()) => Ok(completion),

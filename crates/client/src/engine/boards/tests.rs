@@ -31,7 +31,7 @@ mod wide;
 struct Alone;
 
 impl Trunk for Alone {
-    fn post(&mut self, _: (u64, u16), _: Signature, _: Memory) -> Result<Arc<Completion>, Fault> {
+    fn post(&mut self, _: (u64, u16), _: Signature, _: u64, _: Memory) -> Result<Arc<Completion>, Fault> {
         unreachable!("a group of one host goes nowhere")
     }
 

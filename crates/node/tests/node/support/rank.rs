@@ -191,7 +191,7 @@ impl Rank {
     pub fn post(&mut self, group: GroupId, signature: Signature, vector: Vec<u8>) -> OpId {
         let id = self.core.next_op();
         self.io.vectors.insert(id, vector);
-        let post = Post { id, number: None, signature };
+        let post = Post { id, number: None, signature, stretch_of: 0 };
         self.core.post(self.now(), group, &post, &mut self.io).unwrap();
         id
     }

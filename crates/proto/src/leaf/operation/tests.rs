@@ -40,6 +40,8 @@ struct Case {
     me: u32,
     limits: Limits,
     base: u64,
+    /// How many times as long the call is of which it is a stretch.
+    stretches: u64,
 }
 
 /// The layout of a type that exists, or one of which elements are wider or narrower than the
@@ -58,8 +60,8 @@ fn case() -> impl Strategy<Value = Case> {
     // matters most, and those of real jobs.
     let eighths = || prop_oneof![ELEMENT_MAX as u32 / 8..20, Just(171u32), Just(6144u32)];
     let threshold = prop_oneof![Just(0), Just(u64::MAX), 0u64..60_000];
-    (what, eighths(), eighths(), threshold, 0u64..100, any::<(u32, u32)>()).prop_map(
-        |((collective, (dtype, layout), count, size), payload, segment, threshold, base, (root, me))| {
+    (what, eighths(), eighths(), threshold, (0u64..100, 1u64..40), any::<(u32, u32)>()).prop_map(
+        |((collective, (dtype, layout), count, size), payload, segment, threshold, (base, stretches), (root, me))| {
             let (op, format) = (ReduceOp::MaxLoc, WireFormat::Plain);
             Case {
                 signature: Signature { collective, dtype, op, format, root: root % size, count },
@@ -68,6 +70,7 @@ fn case() -> impl Strategy<Value = Case> {
                 me: me % size,
                 limits: limits(8 * payload, 8 * segment, threshold),
                 base,
+                stretches,
             }
         },
     )
@@ -77,7 +80,8 @@ impl Case {
     fn operation(&self) -> (Operation, u64) {
         let total = window::vector_elements(&self.signature, self.size).expect("a short vector");
         assert!(self.limits.are_valid());
-        let cut = Cut::new(&self.limits, self.layout, total).expect("elements are no longer than the least piece");
+        let lengths = (total, self.stretches * total);
+        let cut = Cut::new(&self.limits, self.layout, lengths).expect("elements are no longer than the least piece");
         let cut = cut.with_turns(&self.signature);
         let seat = Seat { size: self.size, me: self.me };
         (Operation::new(OpId(0), self.signature, seat, (1, 0), cut).starting_at(self.base), total)
@@ -96,7 +100,7 @@ fn contribution(operation: &Operation, seq: u64) -> Header {
 #[test]
 fn a_piece_without_room_for_an_element_is_no_piece() {
     let layout = Layout::new(36, 36, 36);
-    let cut = |payload, segment, threshold| Cut::new(&limits(payload, segment, threshold), layout, 5);
+    let cut = |payload, segment, threshold| Cut::new(&limits(payload, segment, threshold), layout, (5, 5));
     assert!(cut(32, 64, u64::MAX).is_none() && cut(64, 32, 0).is_none());
     assert!(cut(40, 32, u64::MAX).is_some() && cut(32, 40, 0).is_some());
 }
@@ -222,8 +226,15 @@ fn of_an_operation_that_a_mark_is_beyond_nothing_is_given() {
         root: 0,
         count: 100,
     };
-    let case =
-        Case { signature, layout: signature.layout(), size: 2, me: 0, limits: limits(16, 16, u64::MAX), base: 5 };
+    let case = Case {
+        signature,
+        layout: signature.layout(),
+        size: 2,
+        me: 0,
+        limits: limits(16, 16, u64::MAX),
+        base: 5,
+        stretches: 1,
+    };
     let (operation, total) = case.operation();
     for mark in [operation.end(), operation.end() + 1, 1 << 62, u64::MAX] {
         assert_eq!(operation.given_from(mark), total..total, "mark {mark}");

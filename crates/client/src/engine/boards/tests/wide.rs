@@ -33,7 +33,13 @@ pub(super) struct Line {
 }
 
 impl Trunk for Line {
-    fn post(&mut self, (_, mark): (u64, u16), signature: Signature, memory: Memory) -> Result<Arc<Completion>, Fault> {
+    fn post(
+        &mut self,
+        (_, mark): (u64, u16),
+        signature: Signature,
+        _: u64,
+        memory: Memory,
+    ) -> Result<Arc<Completion>, Fault> {
         let completion = Arc::new(Completion::on_lane(0, signature));
         self.network.borrow_mut().posted[self.host].push_back(((signature, mark), memory, completion.clone()));
         Ok(completion)
