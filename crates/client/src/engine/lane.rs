@@ -29,6 +29,7 @@ use super::operation::{Incoming, Operation};
 use super::poll::LaneSockets;
 use super::roaming::Roaming;
 use super::seals::Seals;
+use super::sleepers::Sleepers;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::group_state::GroupState;
@@ -49,8 +50,7 @@ pub(crate) struct Lane {
     pub(super) driver: Driver,
     link: Option<Link>,
     roaming: Roaming,
-    /// The threads that sleep until something comes.
-    sleepers: u32,
+    sleepers: Sleepers,
     config: LeafConfig,
     batch: Option<Box<RecvBatch>>,
     /// Spare batches of threads that receive datagrams by themselves.
@@ -72,6 +72,11 @@ struct Link {
 struct Near {
     inbox: Inbox,
     glance: Glance,
+}
+
+/// A look at the edge over memory, if the link is one.
+fn glance_of(link: &Option<Link>) -> Option<&Glance> {
+    Some(&link.as_ref()?.near.as_ref()?.glance)
 }
 
 impl Link {
@@ -120,7 +125,7 @@ impl Lane {
             driver: Driver::new(datagrams, node, alone, saves, directory),
             link: Some(link),
             roaming,
-            sleepers: 0,
+            sleepers: Sleepers::default(),
             batch: Some(Box::new(RecvBatch::new(DATAGRAM_BATCH, datagram_max(&config)))),
             singles: Vec::new(),
             config,
@@ -159,23 +164,14 @@ impl Lane {
         self.link.as_ref()?.near.as_ref()
     }
 
-    /// Called before every sleep: who puts something into shared memory has to ring from now on.
+    /// Called before every sleep.
     pub(super) fn fall_asleep(&mut self) {
-        self.sleepers += 1;
-        if let Some(near) = self.near() {
-            near.glance.fall_asleep_or_ring();
-        }
+        self.sleepers.fall_asleep(glance_of(&self.link));
     }
 
-    /// Called after every sleep: the node need not ring any more, unless another thread sleeps.
+    /// Called after every sleep.
     pub(super) fn wake_up(&mut self) {
-        self.sleepers = self.sleepers.saturating_sub(1);
-        let others = self.sleepers > 0;
-        match self.near() {
-            Some(near) if others => near.glance.fall_asleep_or_ring(),
-            Some(near) => near.glance.wake_up(),
-            None => {}
-        }
+        self.sleepers.wake_up(glance_of(&self.link));
     }
 
     /// Called before a sleep on the sockets. Returns the time from which the stream is no longer
@@ -333,6 +329,9 @@ impl Lane {
             if datagram {
                 // The socket beside the memory has nothing to read but its end.
                 self.read_stream(now);
+            }
+            if let Some(near) = self.near().filter(|_| stream) {
+                self.sleepers.cleared(&near.glance);
             }
         } else {
             if datagram {

@@ -3,8 +3,9 @@
 //! `lane` is the leaf core and the sockets of one lane, `lanes` what concerns several. `driver`
 //! does what a core asks for, and `operation` is what it remembers of an operation. `poll` sleeps,
 //! `wait` is how application threads wait, `looking` how one looks at a lane meanwhile, `helper` is
-//! our one thread, and `lease` says when it has to watch the streams. `boards` does what ranks of
-//! one host do together, without any lane as far as they can.
+//! our one thread, and `lease` says when it has to watch the streams; `sleepers` keeps both of them
+//! from being forgotten where they sleep on one bell. `boards` does what ranks of one host do
+//! together, without any lane as far as they can.
 //!
 //! ```text
 //!   post, test, wait        helper thread
@@ -27,6 +28,7 @@ mod operation;
 mod poll;
 mod roaming;
 mod seals;
+mod sleepers;
 mod wait;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
