@@ -6,31 +6,36 @@ import statistics
 import intervals
 
 HEAD = """\
-| application | ranks on a host | network, hosts | pairs | plain, s | with us, s | ratio | 95 % interval | of plain's time: waiting | the rest | the rest with us | calls in the tree |
+| application | ranks on a host | network, hosts | pairs | plain, s | with us, s | ratio | 95 % interval | of plain's time: waiting | the rest | the rest with us to it | calls in the tree |
 | --- | ---: | --- | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: |"""
 
 
 def read(path):
-    """{cell: (pairs, {how: profile})} in the order in which they were begun."""
+    """{cell: (pairs, profiles)} in the order in which they were begun."""
     cells = {}
     for line in path.read_text().splitlines() if path.exists() else []:
         noted = json.loads(line)
-        pairs, profiles = cells.setdefault(noted["cell"], ([], {}))
-        if "how" in noted:
-            profiles[noted["how"]] = noted
+        pairs, profiles = cells.setdefault(noted["cell"], ([], []))
+        if "profiles" in noted:
+            profiles.append(noted["profiles"])
         else:
             pairs.append(noted)
     return cells
 
 
 def summary(cell, pairs, profiles):
-    """The figures of a cell, as JSON can express them; profiles are in seconds of a rank, on average."""
+    """The figures of a cell: medians, of profiles the shares of the plain run's time that its ranks
+    waited and that the rest of its collectives took, and the ratio of that rest with us to it."""
     row = {"cell": cell, "pairs": len(pairs)}
     if pairs:
         row |= {how: statistics.median(pair[how] for pair in pairs) for how in ("plain", "tree")}
         row["ratio"], row["from"], row["to"] = intervals.of_ratio([pair["tree"] / pair["plain"] for pair in pairs])
-    for how, profile in profiles.items():
-        row[how] = {name: profile[name] for name in ("seconds", "waiting", "rest", "calls")}
+    if profiles:
+        for part in ("waiting", "rest"):
+            row[part] = statistics.median(each["plain"][part] / each["plain"]["seconds"] for each in profiles)
+        ratios = [each["tree"]["rest"] / each["plain"]["rest"] for each in profiles if each["plain"]["rest"] > 0]
+        row["rest ratio"] = statistics.median(ratios) if ratios else None
+        row["calls"] = profiles[-1]["tree"]["calls"]
     return row
 
 
@@ -38,21 +43,18 @@ def figure(value, form=".2f"):
     return "-" if value is None else format(value, form)
 
 
-def share(part, whole):
-    return "-" if part is None or not whole else f"{100 * part / whole:.0f} %"
+def share(value):
+    return "-" if value is None else f"{100 * value:.0f} %"
 
 
 def line(row):
     application, per_host, setting = row["cell"].rsplit(":", 2)
-    plain, tree = row.get("profile of plain"), row.get("profile of tree")
-    rest = "-"
-    if plain and tree:
-        rest = f"{tree['rest'] / plain['rest']:.2f} of it" if plain["rest"] > 0 else "-"
+    calls = row.get("calls")
     figures = [
         application, per_host, setting, str(row["pairs"]), figure(row.get("plain"), ".1f"), figure(row.get("tree"), ".1f"), figure(row.get("ratio")),
         f"{figure(row.get('from'))} to {figure(row.get('to'))}",
-        share(plain["waiting"], plain["seconds"]) if plain else "-", share(plain["rest"], plain["seconds"]) if plain else "-", rest,
-        f"{tree['calls']['tree']:,} of {tree['calls']['tree'] + tree['calls']['mpi']:,}" if tree else "-",
+        share(row.get("waiting")), share(row.get("rest")), figure(row.get("rest ratio")),
+        f"{calls['tree']:,} of {calls['tree'] + calls['mpi']:,}" if calls else "-",
     ]
     return "| " + " | ".join(figures) + " |"
 

@@ -19,11 +19,15 @@ def text_of(path):
     return gzip.decompress(packed.read_bytes()).decode() if packed.exists() else path.read_text()
 
 
-def fill(folder, _):
-    for name in ("C.UPF", "Si.pz-vbc.UPF"):
-        (folder / name).write_text(text_of(EXAMPLE / "pp" / name))
-    given = text_of(EXAMPLE / "epw/scf.in").replace("'../pp/'", "'./'").replace("8 8 8 1 1 1", "4 4 4 1 1 1")
-    (folder / "scf.in").write_text(given)
+def filled(points):
+    """Writes the example, with so many k-points along each axis."""
+    def fill(folder, _):
+        for name in ("C.UPF", "Si.pz-vbc.UPF"):
+            (folder / name).write_text(text_of(EXAMPLE / "pp" / name))
+        given = text_of(EXAMPLE / "epw/scf.in").replace("'../pp/'", "'./'").replace("8 8 8 1 1 1", f"{points} {points} {points} 1 1 1")
+        (folder / "scf.in").write_text(given)
+
+    return fill
 
 
 def energy(_, said):
@@ -33,10 +37,10 @@ def energy(_, said):
     return float(energies[0])
 
 
-def case(limit=LIMIT, options=()):
+def case(limit=LIMIT, options=(), points=4):
     """Of 32 ranks it asks for `-ndiag`: there are too few bands for all of them."""
     return Case(
-        "quantum-espresso/sic", ["pw.x", *options, "-in", "scf.in"], fill, energy,
+        "quantum-espresso/sic", ["pw.x", *options, "-in", "scf.in"], filled(points), energy,
         lambda plain, tree: close("the total energy", plain, tree, 0.0, TOLERANCE),
         lambda tree: f"total energy {tree:.8f} Ry, as plainly", limit,
     )
