@@ -17,9 +17,12 @@ matplotlib.rcParams["svg.hashsalt"] = "tributary"
 from matplotlib import pyplot  # noqa: E402
 
 COLOURS = {"gloo": "tab:orange", "mpi": "tab:green", "tributary": "tab:blue"}
-TITLES = {"8x1": "8 hosts", "4x2": "4 hosts, 2 ranks each", "2x1": "2 hosts"}
+TITLES = {
+    "8x1": "8 hosts", "4x2": "4 hosts, 2 ranks each", "2x1": "2 hosts",
+    "4x1-one-link": "4 hosts with a link of 100 Mbit/s", "4x1-two-links": "4 hosts with two links of 100 Mbit/s",
+}  # fmt: skip
 #: Of a step, on all ranks.
-SAMPLES = {"8x1": 128, "4x2": 128, "2x1": 32}
+SAMPLES = {"8x1": 128, "4x2": 128, "2x1": 32, "4x1-one-link": 64, "4x1-two-links": 64}
 
 
 def main():
@@ -143,7 +146,7 @@ def plot_training(found, path):
                 axis.bar(place + (side - 1) * 0.27, middle, 0.25, color=COLOURS[backend], label=backend if place == 0 else None,
                          yerr=[[middle - min(rates)], [max(rates) - middle]])
         axis.set_xticks(range(len(models)), [model["model"].replace(", ", "\n") for model in models])
-        axis.set(title=f"{TITLES[layout]}, 200 Mbit/s", ylabel="samples a second")
+        axis.set(title=TITLES[layout], ylabel="samples a second")
         axis.legend()
     save(figure, path)
 

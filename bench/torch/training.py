@@ -151,10 +151,11 @@ def slowest(value):
 
 
 def sent_bytes():
-    """What this host's interface has sent; /proc/net is that of the process's own network."""
+    """What this host's links have sent; /proc/net is that of the process's own network."""
+    sent = 0
     with open("/proc/net/dev") as file:
         for line in file:
             name, _, rest = line.partition(":")
-            if name.strip() == "eth0":
-                return int(rest.split()[8])
-    return 0
+            if name.strip().startswith("eth"):
+                sent += int(rest.split()[8])
+    return sent
