@@ -330,8 +330,12 @@ impl Lane {
                 // The socket beside the memory has nothing to read but its end.
                 self.read_stream(now);
             }
-            if let Some(near) = self.near().filter(|_| stream) {
-                self.sleepers.cleared(&near.glance);
+            if stream && self.sleepers.are_any() {
+                // Less is to come than when they fell asleep.
+                self.arm(now);
+                if let Some(near) = self.near() {
+                    self.sleepers.cleared(&near.glance);
+                }
             }
         } else {
             if datagram {

@@ -198,12 +198,16 @@ impl Engine {
     pub(super) fn begin_watch(&mut self) -> Sockets {
         let now = self.now();
         Sockets::of(self.lanes.iter_mut().map(|lane| {
+            let may_be_revoked = lane.may_be_revoked();
+            if may_be_revoked {
+                let marked = lane.arm(now);
+                debug_assert!(marked.is_none(), "a mark without a result to come");
+            }
+            // Who falls asleep says what wakes it, so the mark comes first.
             lane.fall_asleep();
-            if !lane.may_be_revoked() {
+            if !may_be_revoked {
                 return LaneSockets::NEITHER;
             }
-            let marked = lane.arm(now);
-            debug_assert!(marked.is_none(), "a mark without a result to come");
             LaneSockets { datagram: LaneSockets::NONE, ..lane.sockets() }
         }))
     }

@@ -376,9 +376,9 @@ impl Engine {
     fn post_now(&mut self, lanes: &Lanes, group: &GroupState, posting: Posting) -> Result<Arc<Completion>, Error> {
         let now = self.now();
         if let Some(at) = self.board_for(group, &posting)
-            && let Posting::Whole(Part { signature, memory, .. }) = posting
+            && let Posting::Whole(part) = posting
         {
-            return self.boards.post(at, (now, &mut self.lanes[0]), signature, memory);
+            return self.boards.post(at, (now, &mut self.lanes[0]), part);
         }
         match (&mut self.lanes[..], posting) {
             ([lane], Posting::Whole(Part { signature, memory, stretch_of })) => {

@@ -35,7 +35,13 @@ impl Sleepers {
         }
     }
 
-    /// A thread has cleared the bell, and taken what it was rung for.
+    /// Whether any thread sleeps.
+    pub(super) fn are_any(&self) -> bool {
+        self.count > 0
+    }
+
+    /// A thread has cleared the bell, and taken what it was rung for. The mark is for what is to
+    /// come still.
     pub(super) fn cleared(&self, near: &Glance) {
         if self.count > 0 {
             near.fall_asleep_or_ring();

@@ -18,7 +18,7 @@ pub(super) struct Seat {
 }
 
 /// How a vector is cut. All ranks and limits of a group agree on it, because it follows from the
-/// signature and the quota.
+/// signature, the quota, and the call of which the operation is a stretch.
 #[derive(Clone, Copy)]
 pub(super) struct Cut {
     /// The path on which the pieces travel.

@@ -158,7 +158,7 @@ impl Cut {
     }
 
     /// How many elements of such a piece's type all pieces have together, which travel behind each
-    /// other.
+    /// other. Of an operation that is one piece nobody asks.
     pub(super) fn whole_between(&self, between: &Signature) -> u64 {
         let elements = self.elements.saturating_mul(self.turns());
         elements.saturating_mul(self.signature.element_size() as u64) / between.element_size() as u64

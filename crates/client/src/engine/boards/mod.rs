@@ -46,6 +46,7 @@ use crate::completion::Completion;
 use crate::error::Error;
 use crate::group_state::GroupState;
 use crate::memory::Memory;
+use crate::posting::Part;
 use founding::{Arrivals, Founding, Verdict};
 use late::{LATE_PAUSE, Position};
 use over_lane::OverLane;
@@ -100,8 +101,7 @@ enum Way {
 }
 
 struct Waiting {
-    signature: Signature,
-    memory: Memory,
+    part: Part,
     completion: Arc<Completion>,
 }
 
@@ -216,17 +216,17 @@ impl Boards {
         &mut self,
         at: usize,
         (now, lane): (Nanos, &mut Lane),
-        signature: Signature,
-        memory: Memory,
+        part: Part,
     ) -> Result<Arc<Completion>, Error> {
         let Boards { groups, bell: Some(bell), finished, operations, active, .. } = self else {
-            return self.wait(at, signature, memory);
+            return self.wait(at, part);
         };
         let Some(group) = groups.get_mut(at).and_then(Option::as_mut) else { return Err(unknown()) };
         if let Some(error) = group.state.error() {
             return Err(error.clone());
         }
-        let Way::Board(running) = &mut group.way else { return self.wait(at, signature, memory) };
+        let Way::Board(running) = &mut group.way else { return self.wait(at, part) };
+        let Part { signature, memory, .. } = part;
         let completion = Arc::new(Completion::on_board(at, signature));
         running.post(signature, memory, completion.clone());
         *operations += 1;
@@ -285,14 +285,14 @@ impl Boards {
         }
     }
 
-    fn wait(&mut self, at: usize, signature: Signature, memory: Memory) -> Result<Arc<Completion>, Error> {
+    fn wait(&mut self, at: usize, part: Part) -> Result<Arc<Completion>, Error> {
         let group = self.groups.get_mut(at).and_then(Option::as_mut);
         let Some(Group { state, way: Way::Founding(_, waiting), .. }) = group else { return Err(unknown()) };
         if let Some(error) = state.error() {
             return Err(error.clone());
         }
-        let completion = Arc::new(Completion::on_board(at, signature));
-        waiting.push_back(Waiting { signature, memory, completion: completion.clone() });
+        let completion = Arc::new(Completion::on_board(at, part.signature));
+        waiting.push_back(Waiting { part, completion: completion.clone() });
         Ok(completion)
     }
 
@@ -403,13 +403,13 @@ impl Boards {
                 group.way = Way::Founding(founding, waiting);
             }
             Ok(Verdict::Board(mut running)) => {
-                for Waiting { signature, memory, completion } in waiting {
-                    if running.serves(&signature) {
-                        running.post(signature, memory, completion);
+                for Waiting { part, completion } in waiting {
+                    if running.serves(&part.signature) {
+                        running.post(part.signature, part.memory, completion);
                         self.operations += 1;
                     } else {
-                        running.note(signature);
-                        post_on_tree(lane, now, group.id, Waiting { signature, memory, completion });
+                        running.note(part.signature);
+                        post_on_tree(lane, now, group.id, Waiting { part, completion });
                     }
                 }
                 group.way = Way::Board(running);
@@ -579,8 +579,8 @@ impl Boards {
 
 /// Posts an operation that has waited, and goes over the tree.
 fn post_on_tree(lane: &mut Lane, now: Nanos, group: GroupId, waiting: Waiting) {
-    let Waiting { signature, memory, completion } = waiting;
-    let operation = Operation::new(group, memory, completion.clone());
+    let Waiting { part: Part { signature, memory, stretch_of }, completion } = waiting;
+    let operation = Operation::new(group, memory, completion.clone()).stretch_of(stretch_of);
     if let Err(error) = lane.post(now, None, signature, operation) {
         completion.finish(Err(error));
     }
