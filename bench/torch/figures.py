@@ -18,7 +18,7 @@ from matplotlib import pyplot  # noqa: E402
 
 COLOURS = {"gloo": "tab:orange", "mpi": "tab:green", "tributary": "tab:blue"}
 TITLES = {
-    "8x1": "8 hosts", "4x2": "4 hosts, 2 ranks each", "2x1": "2 hosts",
+    "8x1": "8 hosts, 200 Mbit/s", "4x2": "4 hosts, 2 ranks each, 200 Mbit/s", "2x1": "2 hosts, 200 Mbit/s",
     "4x1-one-link": "4 hosts with a link of 100 Mbit/s", "4x1-two-links": "4 hosts with two links of 100 Mbit/s",
 }  # fmt: skip
 #: Of a step, on all ranks.

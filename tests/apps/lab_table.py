@@ -18,7 +18,7 @@ def read(path):
         pairs, profiles = cells.setdefault(noted["cell"], ([], []))
         if "profiles" in noted:
             profiles.append(noted["profiles"])
-        else:
+        elif "pair" in noted:
             pairs.append(noted)
     return cells
 
