@@ -157,7 +157,7 @@ impl Lane {
 
     /// A look at the way to the node, if it is over memory or UCX.
     pub(super) fn glance(&self) -> Option<Glance> {
-        self.near().map(|near| near.glance.clone())
+        glance_of(&self.link).cloned()
     }
 
     fn near(&self) -> Option<&Near> {
@@ -333,8 +333,8 @@ impl Lane {
             if stream && self.sleepers.are_any() {
                 // Less is to come than when they fell asleep.
                 self.arm(now);
-                if let Some(near) = self.near() {
-                    self.sleepers.cleared(&near.glance);
+                if let Some(near) = glance_of(&self.link) {
+                    self.sleepers.cleared(near);
                 }
             }
         } else {
