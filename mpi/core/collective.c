@@ -13,6 +13,7 @@ static const struct {
     [REASON_DRY_RUN] = {"dry_run", "TRIB_MPI=report: would have gone through the tree"},
     [REASON_NO_GROUP] = {"no_group", "the communicator has no group (one rank, an intercommunicator, MPI_Comm_idup, spawned processes, or refused)"},
     [REASON_FEW] = {"few", "the communicator has fewer ranks or hosts than TRIB_MPI_MIN_RANKS or TRIB_MPI_MIN_HOSTS (HCOLL_SHARP_NP) say"},
+    [REASON_FEW_CALLS] = {"few_calls", "the communicator has no tree before as many calls for one as TRIB_MPI_MIN_CALLS says (TRIB_MPI=force: at once)"},
     [REASON_DISABLED] = {"disabled", "TRIB_MPI_DISABLE (HCOLL_ML_DISABLE_...) names it"},
     [REASON_ONE_HOST] = {"one_host", "its ranks share a host and no memory of ours, where the MPI is faster (TRIB_MPI=force: the tree)"},
     [REASON_DATATYPE] = {"datatype", "the datatype is derived or not one the tree knows"},

@@ -21,7 +21,7 @@ static const struct setting {
     bool bytes; /* K, M and G may follow the digits */
 } TIMEOUT = {"TRIB_TIMEOUT_MS", 30000, 86400000, false}, MIN_BYTES = {"TRIB_MPI_MIN_BYTES", 0, UINT64_MAX, true},
   MAX_BYTES = {"TRIB_MPI_MAX_BYTES", UINT64_MAX, UINT64_MAX, true}, MIN_RANKS = {"TRIB_MPI_MIN_RANKS", 2, UINT32_MAX, false},
-  MIN_HOSTS = {"TRIB_MPI_MIN_HOSTS", 1, UINT32_MAX, false};
+  MIN_HOSTS = {"TRIB_MPI_MIN_HOSTS", 1, UINT32_MAX, false}, MIN_CALLS = {"TRIB_MPI_MIN_CALLS", 32, UINT32_MAX, false};
 
 static bool parse(const struct setting *setting, const char *text, uint64_t *value)
 {
@@ -199,6 +199,7 @@ void config_read(struct config *config)
     config->max_allreduce = UINT64_MAX;
     config->min_ranks = number(&MIN_RANKS);
     config->min_hosts = number(&MIN_HOSTS);
+    config->min_calls = (uint32_t)number(&MIN_CALLS);
     read_disabled(config);
     config->report = switched_on("TRIB_MPI_REPORT") || switched_on("TRIB_MPI_REPORT_FILE");
     config->profile = config->report && switched_on("TRIB_MPI_PROFILE");

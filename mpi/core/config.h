@@ -32,7 +32,7 @@ struct config {
                           * node */
     uint32_t profile;    /* 1: the report tells waiting for the last rank from the rest */
     uint32_t sums;       /* enum trib_sums: how sums of floating-point numbers are taken */
-    uint32_t unused;     /* 0 */
+    uint32_t min_calls;  /* communicators with fewer calls for the tree stay with the MPI */
     uint64_t program[2]; /* what tells this program from others (once.h) */
     uint64_t min_bytes;  /* shorter vectors stay with the MPI */
     uint64_t max_bytes;  /* longer vectors stay with the MPI */

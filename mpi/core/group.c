@@ -54,29 +54,45 @@ enum reason group_prospect(MPI_Comm comm)
     return sums_have_no_order(sums_of(comm, job.config.sums)) ? REASON_TREE : REASON_ONE_HOST;
 }
 
-struct group *group_begin(MPI_Comm comm, uint64_t tag, const char *name, int *status)
+struct group *group_open(MPI_Comm comm, bool at_once)
 {
     struct group *group = calloc(1, sizeof *group);
     uint32_t *ranks = members_read(comm, job.world);
 
-    *status = TRIB_ERR_MEMORY;
-    if (group != NULL && ranks != NULL) {
-        group->rank = (uint32_t)runtime_rank(comm);
-        group->size = (uint32_t)runtime_size(comm);
-        group->spread = members_spread(comm, job.world);
-        group->sums = sums_of(comm, job.config.sums);
-        group->prediction.struct_size = sizeof group->prediction;
-        *status = trib_predict(job.context, ranks, group->size, &group->prediction);
-        if (*status == TRIB_OK)
-            *status = trib_group_create_named_nb(job.context, ranks, group->size, tag, name, &group->tree, &group->creation);
-        if (*status == TRIB_OK)
-            (void)trib_group_set_sums(group->tree, (enum trib_sums)group->sums);
-    }
+    if (group == NULL || ranks == NULL)
+        job_end("there is no memory for a communicator");
+    group->standing = REASON_FEW_CALLS;
+    group->rank = (uint32_t)runtime_rank(comm);
+    group->size = (uint32_t)runtime_size(comm);
+    group->spread = members_spread(comm, job.world);
+    group->sums = sums_of(comm, job.config.sums);
+    group->prediction.struct_size = sizeof group->prediction;
+    if (trib_predict(job.context, ranks, group->size, &group->prediction) != TRIB_OK)
+        job_end("nothing can be predicted for a communicator: %s", trib_last_error());
     free(ranks);
-    if (*status == TRIB_OK)
-        return group;
-    free(group);
-    return NULL;
+    /* Bits that depend on no order are not to depend on how many calls there were, either. */
+    if (!at_once && !config_is_forced(&job.config) && !sums_have_no_order(group->sums))
+        group->calls_left = job.config.min_calls;
+    return group;
+}
+
+bool group_note_call(struct group *group, uint64_t calls)
+{
+    group->calls_left -= calls < group->calls_left ? calls : group->calls_left;
+    return group->calls_left == 0;
+}
+
+int group_begin(struct group *group, MPI_Comm comm, uint64_t tag, const char *name)
+{
+    uint32_t *ranks = members_read(comm, job.world);
+    int status = TRIB_ERR_MEMORY;
+
+    if (ranks != NULL)
+        status = trib_group_create_named_nb(job.context, ranks, group->size, tag, name, &group->tree, &group->creation);
+    if (status == TRIB_OK)
+        (void)trib_group_set_sums(group->tree, (enum trib_sums)group->sums);
+    free(ranks);
+    return status;
 }
 
 int group_await(struct group *group, int timeout_ms)

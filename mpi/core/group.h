@@ -14,9 +14,11 @@
 #include <stdint.h>
 
 struct group {
-    enum reason standing; /* REASON_TREE, or why the communicator has no tree; then nothing else is
-                           * set, but rank and size for REASON_DRY_RUN */
-    trib_group *tree;
+    enum reason standing; /* REASON_TREE; REASON_FEW_CALLS: all is set but the tree; or why the
+                           * communicator has none, and then nothing else is set, but rank and size
+                           * for REASON_DRY_RUN */
+    uint64_t calls_left;  /* before its tree is made */
+    trib_group *tree;     /* NULL before */
     trib_request *creation;     /* NULL once its end is known */
     trib_prediction prediction; /* for which operations the tree pays; equal on all members */
     uint32_t rank, size;
@@ -39,10 +41,20 @@ const struct group *group_dry(MPI_Comm comm);
 /* Says on stderr, on rank 0, that all ranks are on one host, and what to do. */
 void group_tell_one_host(void);
 
-/* Begins to make comm's tree, and waits for nobody. All members give the same tag; of groups with
- * equal members that are made at the same time, each has another one. Returns NULL and sets *status
- * if this rank cannot. */
-struct group *group_begin(MPI_Comm comm, uint64_t tag, const char *name, int *status);
+/* What is known of comm before it has a tree, with the standing REASON_FEW_CALLS. Libraries make
+ * communicators by the hundred for a call or two each. So a tree waits for calls that would pay for
+ * its making; `at_once` is for a communicator of which that is known. The call is local. A rank
+ * that lacks memory ends the program, as the others count on it. */
+struct group *group_open(MPI_Comm comm, bool at_once);
+
+/* Notes a call that had the verdict REASON_FEW_CALLS and counts for so many. Returns true if the
+ * tree is to be made now, for this call, which is the same one on all members. */
+bool group_note_call(struct group *group, uint64_t calls);
+
+/* Begins to make the tree, and waits for nobody. All members give the same tag; of groups with
+ * equal members that are made at the same time, each has another one. Returns TRIB_OK, or why this
+ * rank cannot. */
+int group_begin(struct group *group, MPI_Comm comm, uint64_t tag, const char *name);
 
 /* Waits until the tree is made, or for timeout_ms (negative: without a limit). Returns TRIB_OK, or
  * why there is none, which is the same on all members unless this rank's time is up. */

@@ -180,7 +180,7 @@ static enum reason judge(const struct group *group, enum kind called, struct ope
     enum reason worth = worth_of(group, called, call->kind, share(group, operation), whole(group, operation));
     if (worth != REASON_TREE)
         return worth;
-    return is_wrong(group, call, operation->bytes) ? REASON_ARGUMENT : REASON_TREE;
+    return is_wrong(group, call, operation->bytes) ? REASON_ARGUMENT : group->standing;
 }
 
 enum reason verdict_on(const struct group *group, const struct call *call, struct operation *operation)
@@ -188,7 +188,7 @@ enum reason verdict_on(const struct group *group, const struct call *call, struc
     *operation = (struct operation){.call = *call, .group = group};
     if (call->is_mpis_own)
         return REASON_NOT_TAKEN;
-    if (group->standing != REASON_TREE && group->standing != REASON_DRY_RUN)
+    if (group->standing != REASON_TREE && group->standing != REASON_FEW_CALLS && group->standing != REASON_DRY_RUN)
         return group->standing;
     operation->call = taken(group, call);
     operation->kind = exchange_is_one(operation->call.kind) ? exchange_as(operation->call.kind) : operation->call.kind;

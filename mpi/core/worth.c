@@ -7,10 +7,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* The most bytes that ranks exchange over hosts, or where it is forced: they need memory of their
  * own for as much. */
 #define EXCHANGED_MAX (UINT64_C(1) << 20)
+
+/* With long vectors a tree gains more than with short ones: one that is as long counts as a call
+ * more. */
+#define BYTES_OF_A_CALL 16384
 
 static bool is_in(const trib_range *ranges, uint32_t count, uint64_t bytes)
 {
@@ -58,4 +63,20 @@ enum reason worth_of(const struct group *group, enum kind called, enum kind take
     if (group->prediction.in_memory != 0)
         return measured_faster_in_memory(called, share) ? REASON_TREE : REASON_MEASURED_SLOWER;
     return is_long ? REASON_MEASURED_SLOWER : worth_of_hosts(group, called, share, whole);
+}
+
+/* Whether the bits of the result depend on the order in which ranks are combined. */
+static bool has_order(const struct operation *operation)
+{
+    const struct wire_type *type = &operation->type;
+    bool is_scan = operation->call.kind == KIND_SCAN || operation->call.kind == KIND_EXSCAN;
+
+    return is_scan || (type->width > 0 && types_is_float(type->dtype) && (type->op == TRIB_SUM || type->op == TRIB_PROD));
+}
+
+uint64_t worth_in_calls(const struct operation *operation)
+{
+    /* The same arguments are to give the same bits each time. So such a call is never done by the
+     * MPI first and by the tree later. */
+    return has_order(operation) ? UINT64_MAX : 1 + operation->bytes / BYTES_OF_A_CALL;
 }

@@ -9,6 +9,7 @@
 
 #include "collective.h"
 #include "group.h"
+#include "operation.h"
 
 #include <stdint.h>
 
@@ -16,5 +17,9 @@
  * called, and the tree's on what it takes the call for (operation.h). `share` is the bytes of the
  * vector, or of what one rank gives to one other, and `whole` those of all ranks together. */
 enum reason worth_of(const struct group *group, enum kind called, enum kind taken, uint64_t share, uint64_t whole);
+
+/* For how many short calls an operation counts that a tree would do, when it is weighed whether to
+ * make one. All members come to the same. */
+uint64_t worth_in_calls(const struct operation *operation);
 
 #endif

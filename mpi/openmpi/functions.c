@@ -7,6 +7,7 @@
 #include "report.h"
 #include "requests.h"
 #include "verdict.h"
+#include "worth.h"
 
 /* The functions that Open MPI would have called without us. */
 #define BEFORE(name, ...) (m->previous.coll_##name(__VA_ARGS__, m->previous.coll_##name##_module))
@@ -26,11 +27,22 @@ typedef struct ompi_communicator_t *communicator;
 typedef struct ompi_info_t *info;
 typedef mca_coll_base_module_t base;
 
-/* Whether the tree is to take the call, which is counted if not. Of a call that may wait for others
- * the tree is there, or refused, when this returns. */
-static bool takes(struct module *m, const struct call *call, struct operation *operation)
+/* The verdict, which may be that the communicator's tree is made for this call. A persistent one
+ * has come to stay. */
+static enum reason judge(struct module *m, const struct call *call, bool is_persistent, struct operation *operation)
 {
     enum reason reason = verdict_on(module_group(m), call, operation);
+
+    if (reason == REASON_FEW_CALLS && module_note_call(m, is_persistent ? UINT64_MAX : worth_in_calls(operation)))
+        reason = verdict_on(module_group(m), call, operation);
+    return reason;
+}
+
+/* Whether the tree is to take the call, which is counted if not. Of a call that may wait for others
+ * the tree is there, or refused, when this returns. */
+static bool takes(struct module *m, const struct call *call, bool is_persistent, struct operation *operation)
+{
+    enum reason reason = judge(m, call, is_persistent, operation);
 
     if (reason == REASON_TREE ? !atomic_load(&m->is_settled) : requests_are_ahead(m)) {
         uint64_t begun = report_clock();
@@ -48,7 +60,7 @@ static bool takes(struct module *m, const struct call *call, struct operation *o
 static bool is_ours(struct module *m, const struct call *call)
 {
     struct operation operation;
-    enum reason reason = verdict_on(module_group(m), call, &operation);
+    enum reason reason = judge(m, call, false, &operation);
 
     if (reason == REASON_TREE || (reason != REASON_ARGUMENT && requests_are_ahead(m)))
         return true;
@@ -89,7 +101,7 @@ static int run(struct module *m, struct operation *operation)
             go_behind(m); \
             return BEFORE(lower, arguments comm); \
         } \
-        return takes(m, &call, &operation) ? run(m, &operation) : TIMED_BEFORE(lower, arguments comm); \
+        return takes(m, &call, false, &operation) ? run(m, &operation) : TIMED_BEFORE(lower, arguments comm); \
     } \
 \
     static int i##lower(parameters communicator comm, ompi_request_t **request, base *module) \
@@ -108,7 +120,7 @@ static int run(struct module *m, struct operation *operation)
         struct operation operation; \
         const struct call call = {.name = COLLECTIVE_MPI_##Upper##_init, __VA_ARGS__}; \
 \
-        return takes(m, &call, &operation) ? requests_make(m, &call, request) \
+        return takes(m, &call, true, &operation) ? requests_make(m, &call, request) \
                                            : BEFORE(lower##_init, arguments comm, hints, request); \
     }
 

@@ -24,8 +24,16 @@ static void leave_to_mpi(struct module *module, enum reason reason)
  * them that live at the same time have the same. */
 static void make_tree(struct module *module)
 {
+    if (group_begin(module->own, module->comm, (uint64_t)module->comm->c_contextid + 1, module->comm->c_name) != TRIB_OK)
+        job_end("rank %d cannot take part in the tree of %s: %s", job.rank, module->comm->c_name, trib_last_error());
+    module->own->standing = REASON_TREE;
+    atomic_store(&module->is_settled, false);
+    requests_look_after(module);
+}
+
+static void open_group(struct module *module)
+{
     enum reason prospect = group_prospect(module->comm);
-    int status;
 
     if (prospect != REASON_TREE) {
         leave_to_mpi(module, prospect);
@@ -33,11 +41,19 @@ static void make_tree(struct module *module)
             group_tell_one_host();
         return;
     }
-    module->own = group_begin(module->comm, (uint64_t)module->comm->c_contextid + 1, module->comm->c_name, &status);
-    if (module->own == NULL)
-        job_end("rank %d cannot take part in the tree of %s: %s", job.rank, module->comm->c_name, trib_last_error());
+    module->own = group_open(module->comm, module == module_of_world);
     atomic_store(&module->group, module->own);
-    requests_look_after(module);
+    atomic_store(&module->is_settled, true);
+    if (module->own->calls_left == 0)
+        make_tree(module);
+}
+
+bool module_note_call(struct module *module, uint64_t calls)
+{
+    if (!group_note_call(module->own, calls))
+        return false;
+    make_tree(module);
+    return true;
 }
 
 /* The first collective thing that happens in the program. */
@@ -68,7 +84,7 @@ static int enable(mca_coll_base_module_t *base, struct ompi_communicator_t *comm
     if (comm == &ompi_mpi_comm_world.comm)
         join(module);
     if (job_usable()) {
-        make_tree(module);
+        open_group(module);
     } else if (job_is_weighed()) {
         atomic_store(&module->group, group_dry(comm));
         atomic_store(&module->is_settled, true);
@@ -111,7 +127,7 @@ static void destruct(struct module *module)
 {
     requests_forget(module);
     if (module->own != NULL && job_usable()) {
-        if (atomic_load(&module->is_settled) && atomic_load(&module->group) == module->own)
+        if (atomic_load(&module->is_settled) && atomic_load(&module->group) == module->own && module->own->tree != NULL)
             report_group(GROUP_FREED);
         leaving_free(module->own);
     }

@@ -28,7 +28,7 @@ struct module {
     struct group *own;                   /* the same, if this communicator has a tree or may get one */
     struct track *track;                 /* NULL: no profile */
     /* Below: guarded by the lock of requests.c. */
-    atomic_bool is_settled;        /* whether the tree is made, or refused for good */
+    atomic_bool is_settled;        /* whether no tree is in the making */
     struct request *first, **last; /* the requests under way, in the order of their calls */
     struct module *next;           /* of the modules with something to look after */
     bool is_listed;
@@ -43,6 +43,10 @@ mca_coll_base_module_t *module_new(void);
 
 /* The group by which a call is judged. */
 const struct group *module_group(struct module *module);
+
+/* Notes a call that had the verdict REASON_FEW_CALLS and counts for so many. Returns true if it is
+ * to be judged anew, as the communicator's tree is in the making now. */
+bool module_note_call(struct module *module, uint64_t calls);
 
 /* Adds the time since then to that of a blocking call. */
 void module_time(struct module *module, enum collective collective, enum doer doer, uint64_t begun);

@@ -41,7 +41,7 @@ static void leave_to_mpi(MPI_Comm comm, enum reason reason)
 
 /* Every wait in here is bounded, so that a member that cannot take part does not make the others
  * wait for ever. */
-static void make_tree(MPI_Comm comm)
+static void make_tree(MPI_Comm comm, struct group *group)
 {
     char name[MPI_MAX_OBJECT_NAME] = "";
     int length, status;
@@ -49,13 +49,13 @@ static void make_tree(MPI_Comm comm)
     uint64_t begun = report_clock();
     uint64_t tag = agree_on_tag(comm);
     PMPI_Comm_get_name(comm, name, &length);
-    struct group *group = group_begin(comm, tag, name, &status);
-    if (group != NULL)
+    status = group_begin(group, comm, tag, name);
+    if (status == TRIB_OK)
         status = group_await(group, (int)job.config.timeout_ms);
     int status_all = runtime_least(comm, status);
     report_tree_time(begun);
     if (status_all == TRIB_OK) {
-        PMPI_Comm_set_attr(comm, keyval, group);
+        group->standing = REASON_TREE;
         report_group(GROUP_MADE);
         return;
     }
@@ -63,7 +63,7 @@ static void make_tree(MPI_Comm comm)
     if (job.config.mode == MODE_REQUIRE)
         job_end("%s got no tree: %s", name[0] != '\0' ? name : "a communicator", trib_strerror(status_all));
     group_tell_refusal(comm, name, status, status_all);
-    group_free(group);
+    leave_to_mpi(comm, REASON_NO_GROUP);
 }
 
 void groups_make(MPI_Comm comm)
@@ -85,7 +85,10 @@ void groups_make(MPI_Comm comm)
             group_tell_one_host();
         return;
     }
-    make_tree(comm);
+    struct group *group = group_open(comm, comm == MPI_COMM_WORLD);
+    PMPI_Comm_set_attr(comm, keyval, group);
+    if (group->calls_left == 0)
+        make_tree(comm, group);
 }
 
 static int (*ask_whether_revoked)(MPI_Comm comm, int *is_revoked);
@@ -128,6 +131,18 @@ const struct group *groups_find(MPI_Comm comm)
     return group;
 }
 
+bool groups_note_call(MPI_Comm comm, uint64_t calls)
+{
+    struct group *group = (struct group *)(uintptr_t)attribute_of(comm);
+
+    if (!group_note_call(group, calls))
+        return false;
+    /* Members may be late for a call as long as they like. */
+    runtime_barrier(comm);
+    make_tree(comm, group);
+    return true;
+}
+
 static int deleted(MPI_Comm comm, int key, void *attribute, void *extra)
 {
     (void)comm, (void)key, (void)extra;
@@ -138,7 +153,7 @@ static int deleted(MPI_Comm comm, int key, void *attribute, void *extra)
     if (group->standing == REASON_TREE && job_usable()) {
         group_free(group);
         report_group(GROUP_FREED);
-    } else if (group->standing == REASON_DRY_RUN) {
+    } else if (group->standing == REASON_DRY_RUN || (group->standing == REASON_FEW_CALLS && job_usable())) {
         group_free(group);
     }
     return MPI_SUCCESS;

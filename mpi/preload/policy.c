@@ -10,6 +10,7 @@
 #include "pmpi.h"
 #include "report.h"
 #include "verdict.h"
+#include "worth.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -96,6 +97,10 @@ static bool take(const struct call *call, MPI_Comm comm, int *result)
     struct operation operation;
     enum reason reason = verdict_on(group, call, &operation);
 
+    if (reason == REASON_FEW_CALLS && groups_note_call(comm, worth_in_calls(&operation))) {
+        group = groups_find(comm);
+        reason = verdict_on(group, call, &operation);
+    }
     if (reason != REASON_TREE) {
         report_operation(call->name, reason, operation.bytes);
         return false;

@@ -309,12 +309,63 @@ class Component(test_mpi.Programs):
                 self.assertEqual("lists of equal length" in err, groups == "basesmuma")
 
 
+class FewCalls(test_mpi.Programs):
+    """Communicators other than MPI_COMM_WORLD get a tree when they have had enough calls for one."""
+
+    def made(self, fabric, ranks, *words, through="component", name="MPI_Allreduce", **env):
+        """Of each rank: calls in the tree, those that came too early, and trees of communicators other than MPI_COMM_WORLD."""
+        mpi = Mpi(fabric, ranks, PROGRAMS / "few_calls", *words, through=through, env={"TRIB_MPI": "on", **env})
+        _, _, report = self.good(mpi, 60)
+        figures, groups = report["collectives"][name], report["groups"]
+        self.assertEqual(set(figures["mpi"]) - {"few_calls"}, set(), report)
+        self.assertEqual(groups["freed"], groups["made"] - ranks, report)
+        return tuple(count // ranks for count in (figures["tree"], figures["mpi"].get("few_calls", 0), groups["freed"]))
+
+    def test_a_tree_is_made_for_the_call_that_makes_it_worth_while(self):
+        with Fabric(shared_host=True) as fabric:
+            for through in ("component", "preload"):
+                def made(*words, **env):
+                    return self.made(fabric, 3, *words, through=through, **env)
+
+                self.assertEqual(made("short", "31"), (0, 31, 0), through)
+                self.assertEqual(made("short", "100"), (69, 31, 1), through)
+                self.assertEqual(made("short", "100", TRIB_MPI_MIN_CALLS="0"), (100, 0, 1), through)
+                self.assertEqual(made("short", "100", TRIB_MPI="force"), (100, 0, 1), through)
+                self.assertEqual(made("short", "100", TRIB_SUMS="exact"), (100, 0, 1), through)
+                self.assertEqual(made("ordered", "100"), (100, 0, 1), through)
+                self.assertEqual(made("long", str(1 << 20)), (1, 0, 1), through)
+                self.assertEqual(made("long", str(1 << 18)), (0, 1, 0), through)
+                self.assertEqual(made("churn", "100"), (0, 200, 0), through)
+
+    def test_calls_that_wait_for_nobody_count_too(self):
+        with Fabric(shared_host=True) as fabric:
+            self.assertEqual(self.made(fabric, 3, "waitless", "100", name="MPI_Iallreduce"), (69, 31, 1))
+
+    def test_where_the_tree_is_refused_the_mpi_goes_on(self):
+        with Fabric(shared_host=True) as fabric:
+            for words, name, ways in ((("short", "100"), "MPI_Allreduce", ("component", "preload")),
+                                      (("waitless", "100"), "MPI_Iallreduce", ("component",))):
+                for through in ways:
+                    mpi = Mpi(fabric, 3, PROGRAMS / "few_calls", *words, through=through,
+                              env={"TRIB_MPI": "on", "TRIB_QUOTA": "groups=1"})
+                    _, err, report = self.good(mpi, 60)
+                    self.assertEqual(report["groups"]["refused"], 3, report)
+                    self.assertEqual(report["collectives"][name]["mpi"], {"few_calls": 3 * 31, "no_group": 3 * 69}, (name, through))
+                    self.assertIn("quota of groups is used up", err)
+
+    def test_who_comes_late_to_the_call_for_which_a_tree_is_made_is_waited_for(self):
+        with Fabric(shared_host=True) as fabric:
+            for through in ("component", "preload"):
+                made = self.made(fabric, 3, "short", "32", "3000", through=through, TRIB_TIMEOUT_MS="1000")
+                self.assertEqual(made, (1, 31, 1), through)
+
+
 class Hosts(test_mpi.Programs):
     def test_ranks_of_a_host_share_memory(self):
         with Fabric(shared_host=True) as fabric:
             _, _, report = self.good(Mpi(fabric, 4, PROGRAMS / "requests", "6", through="component", env={"TRIB_MPI": "on"}), 60)
             self.assertGreater(report["counters"]["operations_board"], 500, report)
-            self.assertEqual(set(report["collectives"]["MPI_Ireduce"]["mpi"]), {"measured_slower"})
+            self.assertEqual(set(report["collectives"]["MPI_Ireduce"]["mpi"]), {"measured_slower", "few_calls"})
 
 
     def test_only_what_is_faster_in_memory_goes_there(self):
