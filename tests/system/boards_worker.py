@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import threading
 import time
 
 import numpy as np
@@ -57,6 +58,38 @@ def long_waits(argument):
     assert np.array_equal(out, total)
     context.finalize()
     return {"status": status, "progress": progress_calls}
+
+
+def beside_a_sleeper(argument):
+    """One thread of each rank waits in a barrier to which rank 1 comes `seconds` late. Meanwhile
+    another one has sums in a second group, to each of which rank 1 comes `pause` late, too. Returns
+    how long each took this rank: first waited for at once, then posted and looked for in memory."""
+    context = native.Context()
+    one, two = context.group(), context.group(tag=1)
+    two.barrier().wait()
+
+    def wait_long():
+        time.sleep(argument["seconds"] * context.rank)
+        one.barrier().wait()
+
+    sleeper = threading.Thread(target=wait_long)
+    sleeper.start()
+    time.sleep(0.1)
+    took = []
+    for turn in range(2 * argument["turns"]):
+        mine, total = vectors(context.rank, context.size, argument["count"], turn)
+        out = np.full_like(mine, -1)
+        time.sleep(argument["pause"] * context.rank)
+        began = time.monotonic()
+        request = two.allreduce(mine, out, "int64", "sum")
+        while turn >= argument["turns"] and out[-1] != total[-1]:
+            time.sleep(0.001)
+        request.wait()
+        took.append(time.monotonic() - began)
+        assert np.array_equal(out, total)
+    sleeper.join()
+    context.finalize()
+    return took
 
 
 def short_ones_beside(argument):

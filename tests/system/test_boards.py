@@ -51,6 +51,12 @@ class Boards(unittest.TestCase):
             self.assertTrue(result["in_time"])
             self.assertGreater(result["counters"]["operations_board"], 2)
 
+    def test_a_thread_that_sleeps_is_woken_for_what_another_has_posted(self):
+        for count in (1, 100_000):
+            results = run(2, "boards_worker", "beside_a_sleeper", {"turns": 10, "count": count, "seconds": 3, "pause": 0.02})
+            took = sorted(results[0])
+            self.assertLess(took[len(took) // 2], 0.08, results[0])
+
     def test_one_rank_that_shares_no_memory_takes_all_to_the_tree(self):
         apart = ["sh", "-c", '[ $TRIB_RANK != 2 ] || export TRIB_SHARED_MEMORY=off; exec "$@"', "sh"]
         for counters in run(3, "boards_worker", "many_under_way", {"turns": 8, "counts": COUNTS}, through=apart):

@@ -75,6 +75,7 @@ fn run(shared: &Shared) {
         if std::mem::take(&mut engine.unused_lease.watched) && ready.any_stream() && !engine.leaving {
             engine.progress(ready);
             shared.announce(&mut engine);
+            shared.stop_looking(&engine);
         }
     }
 }

@@ -29,6 +29,7 @@ mod piece;
 mod room;
 mod running;
 mod shape;
+mod sleepers;
 mod span;
 
 use std::collections::VecDeque;
@@ -53,6 +54,7 @@ use over_lane::OverLane;
 use room::Seat;
 use running::{Broken, Running};
 use shape::Shape;
+use sleepers::Sleepers;
 use span::Span;
 
 pub(crate) use first_wait::FirstWait;
@@ -72,7 +74,7 @@ pub(super) struct Boards {
     /// The indices of groups that are founded, or have operations under way.
     active: Vec<usize>,
     /// The threads that sleep until something comes.
-    sleepers: u32,
+    sleepers: Sleepers,
     /// A request has ended since this was last read.
     pub(super) finished: bool,
     operations: u64,
@@ -150,7 +152,7 @@ impl Boards {
             arrivals: Arrivals::default(),
             groups: Vec::new(),
             active: Vec::new(),
-            sleepers: 0,
+            sleepers: Sleepers::default(),
             finished: false,
             operations: 0,
             free: Nanos(0),
@@ -556,25 +558,29 @@ impl Boards {
 
     /// Called before every sleep. Returns whether there is something to do instead.
     pub(super) fn fall_asleep(&mut self) -> bool {
-        self.sleepers += 1;
-        let mut due = false;
-        for running in self.active() {
-            due |= running.fall_asleep();
-        }
-        due
+        let Boards { sleepers, groups, active, .. } = self;
+        sleepers.fall_asleep(running_of(groups, active))
     }
 
     /// Called after every sleep.
     pub(super) fn wake_up(&mut self) {
-        self.sleepers = self.sleepers.saturating_sub(1);
-        if self.sleepers == 0 {
-            self.active().for_each(Running::wake_up);
-        }
+        let Boards { sleepers, groups, active, .. } = self;
+        sleepers.wake_up(running_of(groups, active));
     }
 
-    fn active(&self) -> impl Iterator<Item = &Running> {
-        self.active.iter().filter_map(|at| self.running(*at))
+    /// Called when a thread stops looking that has gone on with groups. Returns whether a sleeping
+    /// thread has something to do.
+    pub(super) fn stop_looking(&self) -> bool {
+        self.sleepers.look_for(running_of(&self.groups, &self.active))
     }
+}
+
+/// The groups with these indices that have boards.
+fn running_of<'a>(groups: &'a [Option<Group>], indices: &'a [usize]) -> impl Iterator<Item = &'a Running> {
+    indices.iter().filter_map(|at| match &groups.get(*at)?.as_ref()?.way {
+        Way::Board(running) => Some(&**running),
+        _ => None,
+    })
 }
 
 /// Posts an operation that has waited, and goes over the tree.

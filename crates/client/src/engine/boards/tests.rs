@@ -17,6 +17,7 @@ use super::first_wait::FirstWait;
 use super::heads::Trunk;
 use super::running::Running;
 use super::shape::Shape;
+use super::sleepers::Sleepers;
 use crate::completion::Completion;
 use crate::error::Error;
 use crate::memory::{Input, Memory};
@@ -357,6 +358,30 @@ fn a_sleeper_is_woken_by_what_it_waits_for() {
     members.all[0].0.wake_up();
     members.go_on(0).unwrap();
     assert!(one.completion.is_done());
+}
+
+#[test]
+fn who_sleeps_is_woken_for_what_another_thread_has_looked_for() {
+    let mut members = Members::new(shapes(2)[0].clone(), 2);
+    let draw = Draw { collective: Collective::Allreduce, count: 3, root: 0, in_place: false };
+    let mut sleepers = Sleepers::default();
+    let first = members.post(0, draw, 0);
+    assert!(!sleepers.fall_asleep(std::iter::once(&members.all[0].0)));
+    // Another thread posts the second one, looks, and takes what the bell is rung for.
+    let second = members.post(0, draw, 1);
+    let _ = members.post(1, draw, 0);
+    assert!(is_rung(&members.all[0].1));
+    members.all[0].1.clear(|_, _| {});
+    members.go_on(0).unwrap();
+    assert!(first.completion.is_done() && !second.completion.is_done());
+    assert!(!sleepers.look_for(std::iter::once(&members.all[0].0)));
+    let _ = members.post(1, draw, 1);
+    assert!(is_rung(&members.all[0].1), "for the thread that sleeps on");
+    assert!(sleepers.look_for(std::iter::once(&members.all[0].0)), "it is there");
+    sleepers.wake_up(std::iter::once(&members.all[0].0));
+    members.go_on(0).unwrap();
+    assert!(second.completion.is_done());
+    assert!(!sleepers.look_for(std::iter::once(&members.all[0].0)), "nobody sleeps");
 }
 
 #[test]
