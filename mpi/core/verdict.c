@@ -156,7 +156,7 @@ static bool is_for_the_tree_alone(const struct group *group, const struct operat
            types_is_float(type->dtype);
 }
 
-/* All verdicts. The communicator's comes first, and the prediction's last. */
+/* All verdicts, from what the program set to what its communicator has come to. */
 static enum reason judge(const struct group *group, enum kind called, struct operation *operation)
 {
     const struct call *call = &operation->call;

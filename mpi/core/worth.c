@@ -65,18 +65,28 @@ enum reason worth_of(const struct group *group, enum kind called, enum kind take
     return is_long ? REASON_MEASURED_SLOWER : worth_of_hosts(group, called, share, whole);
 }
 
-/* Whether the bits of the result depend on the order in which ranks are combined. */
-static bool has_order(const struct operation *operation)
+/* Whether the MPI may give another result than the tree for the same arguments. It combines ranks
+ * in another order, on which sums of floating-point numbers and scans depend; its own rules decide
+ * about numbers that are none and about equal ones; and those of Open MPI 4.1 saturate short
+ * integers, and compare the longest unsigned ones as if they were signed. */
+static bool may_differ(const struct operation *operation)
 {
     const struct wire_type *type = &operation->type;
-    bool is_scan = operation->call.kind == KIND_SCAN || operation->call.kind == KIND_EXSCAN;
 
-    return is_scan || (type->width > 0 && types_is_float(type->dtype) && (type->op == TRIB_SUM || type->op == TRIB_PROD));
+    if (operation->call.kind == KIND_SCAN || operation->call.kind == KIND_EXSCAN)
+        return true;
+    if (type->width == 0)
+        return false;
+    if (type->op == TRIB_MIN || type->op == TRIB_MAX)
+        return types_is_float(type->dtype) || type->dtype == TRIB_UINT64;
+    if (type->op == TRIB_SUM || type->op == TRIB_PROD)
+        return types_is_float(type->dtype) || type->width <= sizeof(int16_t);
+    return type->op == TRIB_MINLOC || type->op == TRIB_MAXLOC;
 }
 
 uint64_t worth_in_calls(const struct operation *operation)
 {
     /* The same arguments are to give the same bits each time. So such a call is never done by the
      * MPI first and by the tree later. */
-    return has_order(operation) ? UINT64_MAX : 1 + operation->bytes / BYTES_OF_A_CALL;
+    return may_differ(operation) ? UINT64_MAX : 1 + operation->bytes / BYTES_OF_A_CALL;
 }

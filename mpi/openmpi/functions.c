@@ -76,9 +76,8 @@ static void go_behind(struct module *m)
         requests_await_tree(m);
 }
 
-static int run(struct module *m, struct operation *operation)
+static int run(struct module *m, struct operation *operation, uint64_t begun)
 {
-    uint64_t begun = report_clock();
     bool agreed = operation_run(module_group(m), operation);
 
     module_time(m, operation->call.name, DOER_TREE, begun);
@@ -101,7 +100,8 @@ static int run(struct module *m, struct operation *operation)
             go_behind(m); \
             return BEFORE(lower, arguments comm); \
         } \
-        return takes(m, &call, false, &operation) ? run(m, &operation) : TIMED_BEFORE(lower, arguments comm); \
+        uint64_t called = report_clock(); \
+        return takes(m, &call, false, &operation) ? run(m, &operation, called) : TIMED_BEFORE(lower, arguments comm); \
     } \
 \
     static int i##lower(parameters communicator comm, ompi_request_t **request, base *module) \

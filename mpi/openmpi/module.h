@@ -27,7 +27,7 @@ struct module {
     _Atomic(const struct group *) group; /* never NULL */
     struct group *own;                   /* the same, if this communicator has a tree or may get one */
     struct track *track;                 /* NULL: no profile */
-    /* Below: guarded by the lock of requests.c. */
+    /* Below: guarded by the lock of requests.c, but before the module is known there. */
     atomic_bool is_settled;        /* whether no tree is in the making */
     struct request *first, **last; /* the requests under way, in the order of their calls */
     struct module *next;           /* of the modules with something to look after */

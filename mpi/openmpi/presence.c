@@ -8,7 +8,7 @@
 #include "opal/mca/pmix/pmix.h"
 
 /* Grows when libraries of two versions cannot work in one program. */
-#define VERSION 1
+#define VERSION 2
 
 static char KEY[] = "tributary.coll";
 

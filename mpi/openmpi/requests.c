@@ -5,6 +5,7 @@
 #include "job.h"
 #include "operation.h"
 #include "report.h"
+#include "rest.h"
 #include "verdict.h"
 
 /* op.h wants a header that Debian's package lacks. What is used here of it is this name. */
@@ -255,8 +256,10 @@ static int progress(void)
 
 void requests_await_tree(struct module *module)
 {
-    while (!atomic_load(&module->is_settled) && job_usable())
-        opal_progress();
+    struct rest rest = rest_begin();
+
+    for (opal_progress(); !atomic_load(&module->is_settled) && job_usable(); opal_progress())
+        rest_pause(&rest);
 }
 
 static bool is_tree_in_the_making(void)

@@ -14,16 +14,28 @@ static int keyval = MPI_KEYVAL_INVALID;
 
 /* The first member numbers the group. It counts the groups that it numbers, so the pair of its rank
  * and its count is unique in the job. People read the number as the group's tag: that of
- * MPI_COMM_WORLD is 1. */
+ * MPI_COMM_WORLD is 1. Returns when all members have come, who may be late as long as they like;
+ * 0 if the MPI fails.
+ *
+ * A tree may be made between the program's calls, when a MPI_Comm_idup of the communicator is under
+ * way: its steps and non-blocking collectives count on each rank in the order in which they are
+ * begun, so here are blocking ones. */
 static uint64_t agree_on_tag(MPI_Comm comm)
 {
     static atomic_uint_fast64_t made;
-    uint64_t tag = 0;
+    uint64_t own = 0, tag = 0;
 
     if (runtime_rank(comm) == 0)
-        tag = atomic_fetch_add(&made, 1) * (uint64_t)job.size + (uint64_t)job.rank + 1;
-    runtime_bcast(comm, &tag, sizeof tag, 0);
-    return tag;
+        own = atomic_fetch_add(&made, 1) * (uint64_t)job.size + (uint64_t)job.rank + 1;
+    return PMPI_Allreduce(&own, &tag, 1, MPI_UINT64_T, MPI_MAX, comm) == MPI_SUCCESS ? tag : 0;
+}
+
+/* The lowest of all members' numbers, which all get; this member's own if the MPI fails. */
+static int agree_on_least(MPI_Comm comm, int own)
+{
+    int least = own;
+
+    return PMPI_Allreduce(&own, &least, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS ? least : own;
 }
 
 static bool is_inter(MPI_Comm comm)
@@ -39,8 +51,8 @@ static void leave_to_mpi(MPI_Comm comm, enum reason reason)
     PMPI_Comm_set_attr(comm, keyval, (void *)(uintptr_t)group_without_tree(reason));
 }
 
-/* Every wait in here is bounded, so that a member that cannot take part does not make the others
- * wait for ever. */
+/* When all have come, every wait is bounded, so that a member that cannot take part does not make
+ * the others wait for ever. */
 static void make_tree(MPI_Comm comm, struct group *group)
 {
     char name[MPI_MAX_OBJECT_NAME] = "";
@@ -48,11 +60,15 @@ static void make_tree(MPI_Comm comm, struct group *group)
 
     uint64_t begun = report_clock();
     uint64_t tag = agree_on_tag(comm);
+    if (tag == 0) {
+        leave_to_mpi(comm, REASON_NO_GROUP);
+        return;
+    }
     PMPI_Comm_get_name(comm, name, &length);
     status = group_begin(group, comm, tag, name);
     if (status == TRIB_OK)
         status = group_await(group, (int)job.config.timeout_ms);
-    int status_all = runtime_least(comm, status);
+    int status_all = agree_on_least(comm, status);
     report_tree_time(begun);
     if (status_all == TRIB_OK) {
         group->standing = REASON_TREE;
@@ -137,8 +153,6 @@ bool groups_note_call(MPI_Comm comm, uint64_t calls)
 
     if (!group_note_call(group, calls))
         return false;
-    /* Members may be late for a call as long as they like. */
-    runtime_barrier(comm);
     make_tree(comm, group);
     return true;
 }

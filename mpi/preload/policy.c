@@ -95,6 +95,7 @@ static bool take(const struct call *call, MPI_Comm comm, int *result)
 {
     const struct group *group = groups_find(comm);
     struct operation operation;
+    uint64_t begun = report_clock();
     enum reason reason = verdict_on(group, call, &operation);
 
     if (reason == REASON_FEW_CALLS && groups_note_call(comm, worth_in_calls(&operation))) {
@@ -105,7 +106,6 @@ static bool take(const struct call *call, MPI_Comm comm, int *result)
         report_operation(call->name, reason, operation.bytes);
         return false;
     }
-    uint64_t begun = report_clock();
     bool agreed = operation_run(group, &operation);
     report_time(call->name, DOER_TREE, begun);
     *result = MPI_SUCCESS;

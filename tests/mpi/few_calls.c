@@ -6,6 +6,8 @@
  * usage: few_calls short CALLS [LATE_MS]   so many sums of one number on a communicator; the last
  *                                          rank comes to the last of them so much later
  *        few_calls waitless CALLS          the same without waiting in between
+ *        few_calls persistent CALLS        so many sums by one persistent request
+ *        few_calls saturated CALLS         so many sums of one short integer that wraps
  *        few_calls ordered CALLS           so many sums of one number of floating point, whose
  *                                          bits are to be the same each time
  *        few_calls long BYTES              one sum of so many bytes
@@ -13,8 +15,16 @@
  */
 #include "check.h"
 
+#include <stdint.h>
 #include <string.h>
 #include <time.h>
+
+#ifdef OPEN_MPI /* 4.1 has MPI 4's persistent collectives under names of its own */
+#include <mpi-ext.h>
+#define ALLREDUCE_INIT MPIX_Allreduce_init
+#else
+#define ALLREDUCE_INIT MPI_Allreduce_init
+#endif
 
 static int rank, size;
 
@@ -51,6 +61,35 @@ static void be_waitless(MPI_Comm comm, int calls)
     free(requests);
     free(all);
     free(own);
+}
+
+static void be_persistent(MPI_Comm comm, int calls)
+{
+    int own = 0, all = 0;
+    MPI_Request request;
+
+    ALLREDUCE_INIT(&own, &all, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &request);
+    for (int call = 0; call < calls; call++) {
+        own = rank + call;
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        CHECK(all == size * call + size * (size - 1) / 2, "sum %d is %d", call, all);
+    }
+    MPI_Request_free(&request);
+}
+
+/* Open MPI's AVX operators saturate and the tree wraps. Which it is is to be the same each time. */
+static void be_saturated(MPI_Comm comm, int calls)
+{
+    int8_t own[64], all[64], first[64];
+
+    memset(own, 100, sizeof own);
+    for (int call = 0; call < calls; call++) {
+        MPI_Allreduce(own, all, sizeof own, MPI_INT8_T, MPI_SUM, comm);
+        if (call == 0)
+            memcpy(first, all, sizeof all);
+        CHECK(memcmp(all, first, sizeof all) == 0, "call %d has %d, and the first had %d", call, all[0], first[0]);
+    }
 }
 
 /* What each rank gives is so much smaller than what the rank before it does that each order of the
@@ -97,6 +136,10 @@ int main(int argc, char **argv)
             be_short(comm, (int)much, argument(argc, argv, 3, 0));
         else if (strcmp(what, "waitless") == 0)
             be_waitless(comm, (int)much);
+        else if (strcmp(what, "persistent") == 0)
+            be_persistent(comm, (int)much);
+        else if (strcmp(what, "saturated") == 0)
+            be_saturated(comm, (int)much);
         else if (strcmp(what, "ordered") == 0)
             be_ordered(comm, (int)much);
         else if (strcmp(what, "long") == 0)

@@ -333,6 +333,7 @@ class FewCalls(test_mpi.Programs):
                 self.assertEqual(made("short", "100", TRIB_MPI="force"), (100, 0, 1), through)
                 self.assertEqual(made("short", "100", TRIB_SUMS="exact"), (100, 0, 1), through)
                 self.assertEqual(made("ordered", "100"), (100, 0, 1), through)
+                self.assertEqual(made("saturated", "100"), (100, 0, 1), through)
                 self.assertEqual(made("long", str(1 << 20)), (1, 0, 1), through)
                 self.assertEqual(made("long", str(1 << 18)), (0, 1, 0), through)
                 self.assertEqual(made("churn", "100"), (0, 200, 0), through)
@@ -340,6 +341,7 @@ class FewCalls(test_mpi.Programs):
     def test_calls_that_wait_for_nobody_count_too(self):
         with Fabric(shared_host=True) as fabric:
             self.assertEqual(self.made(fabric, 3, "waitless", "100", name="MPI_Iallreduce"), (69, 31, 1))
+            self.assertEqual(self.made(fabric, 3, "persistent", "100", name="MPI_Allreduce_init"), (100, 0, 1))
 
     def test_where_the_tree_is_refused_the_mpi_goes_on(self):
         with Fabric(shared_host=True) as fabric:
