@@ -281,7 +281,8 @@ impl Leaf {
                 let id = self.core.next_op();
                 self.names.operations.insert(id, operation);
                 let mut driver = self.names.driver(environment, None);
-                self.core.post(now, *group, &Post { id, number: None, signature, stretch_of: 0 }, &mut driver)
+                let post = Post { id, number: None, signature, stretch_of: plan.stretch_of(operation) };
+                self.core.post(now, *group, &post, &mut driver)
             }
         };
         match outcome {

@@ -35,6 +35,14 @@ pub struct OperationPlan {
     pub odd: Option<(u32, Signature)>,
 }
 
+impl OperationPlan {
+    /// How many elements the call has of which this operation, by its number, is a stretch: each
+    /// third one is one of three; of the others it is 0.
+    pub fn stretch_of(&self, number: usize) -> u64 {
+        if number % 3 == 2 { 3 * self.signature.count } else { 0 }
+    }
+}
+
 /// One step of a rank's script.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Step {
