@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a rank waits in a meeting of all ranks: it looks a few times, and then sleeps between looks.
- * An MPI's own wait looks all the time. Where ranks share cores, those that wait would keep the
- * others, the manager and the nodes from what the meeting waits for.
+ * How a rank waits in a meeting of ranks, and for a tree in the making: it looks a few times, and
+ * then sleeps between looks. An MPI's own wait looks all the time. Where ranks share cores, those
+ * that wait would keep the others, the manager and the nodes from what they wait for.
  */
 #ifndef TRIB_MPI_REST_H
 #define TRIB_MPI_REST_H

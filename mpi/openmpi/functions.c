@@ -11,12 +11,11 @@
 
 /* The functions that Open MPI would have called without us. */
 #define BEFORE(name, ...) (m->previous.coll_##name(__VA_ARGS__, m->previous.coll_##name##_module))
-/* The same of the waiting call `call`, which is timed. */
+/* The same of the waiting call `call`, which is timed since `called`. */
 #define TIMED_BEFORE(function, ...) \
     ({ \
-        uint64_t begun = report_clock(); \
         int result = BEFORE(function, __VA_ARGS__); \
-        module_time(m, call.name, DOER_MPI, begun); \
+        module_time(m, call.name, DOER_MPI, called); \
         result; \
     })
 

@@ -275,7 +275,9 @@ static bool is_tree_in_the_making(void)
 
 void requests_await_all_trees(void)
 {
-    while (job_usable() && is_tree_in_the_making())
+    struct rest rest = rest_begin();
+
+    for (; job_usable() && is_tree_in_the_making(); rest_pause(&rest))
         opal_progress();
 }
 

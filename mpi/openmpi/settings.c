@@ -27,7 +27,7 @@ static struct alias {
     {"max_bytes", "TRIB_MPI_MAX_BYTES", "longer vectors stay with the MPI; K, M and G may follow the digits", NULL},
     {"min_ranks", "TRIB_MPI_MIN_RANKS", "communicators of fewer ranks stay with the MPI", NULL},
     {"min_hosts", "TRIB_MPI_MIN_HOSTS", "communicators on fewer hosts stay with the MPI", NULL},
-    {"min_calls", "TRIB_MPI_MIN_CALLS", "communicators but MPI_COMM_WORLD get their tree with this many-th call for one", NULL},
+    {"min_calls", "TRIB_MPI_MIN_CALLS", "communicators but MPI_COMM_WORLD get their tree with the call for one of this number", NULL},
     {"disable", "TRIB_MPI_DISABLE", "collectives that stay with the MPI: MPI_Bcast,MPI_Iallreduce,...", NULL},
     {"sums", "TRIB_SUMS",
      "sums of floating-point numbers: plain, in the order of the tree; fixed or exact, the same bits whatever the order; int8 is not for MPI", NULL},

@@ -14,29 +14,48 @@ static int keyval = MPI_KEYVAL_INVALID;
 
 /* The first member numbers the group. It counts the groups that it numbers, so the pair of its rank
  * and its count is unique in the job. People read the number as the group's tag: that of
- * MPI_COMM_WORLD is 1. Returns when all members have come, who may be late as long as they like;
- * 0 if the MPI fails.
- *
- * A tree may be made between the program's calls, when a MPI_Comm_idup of the communicator is under
- * way: its steps and non-blocking collectives count on each rank in the order in which they are
- * begun, so here are blocking ones. */
-static uint64_t agree_on_tag(MPI_Comm comm)
+ * MPI_COMM_WORLD is 1. */
+static uint64_t draw_tag(MPI_Comm comm)
 {
     static atomic_uint_fast64_t made;
-    uint64_t own = 0, tag = 0;
 
-    if (runtime_rank(comm) == 0)
-        own = atomic_fetch_add(&made, 1) * (uint64_t)job.size + (uint64_t)job.rank + 1;
-    return PMPI_Allreduce(&own, &tag, 1, MPI_UINT64_T, MPI_MAX, comm) == MPI_SUCCESS ? tag : 0;
+    if (runtime_rank(comm) != 0)
+        return 0;
+    return atomic_fetch_add(&made, 1) * (uint64_t)job.size + (uint64_t)job.rank + 1;
 }
 
-/* The lowest of all members' numbers, which all get; this member's own if the MPI fails. */
-static int agree_on_least(MPI_Comm comm, int own)
+/* How the members of a communicator agree: on the tag that one of them has drawn, when all have
+ * come, who may be late as long as they like; and on the lowest of their numbers. Both end with
+ * what this member has if the MPI fails. */
+struct agreement {
+    uint64_t (*tag)(MPI_Comm comm, uint64_t own);
+    int (*least)(MPI_Comm comm, int own);
+};
+
+/* On a communicator that is new: ranks that wait rest. */
+static uint64_t tag_of_new(MPI_Comm comm, uint64_t tag)
+{
+    runtime_bcast(comm, &tag, sizeof tag, 0);
+    return tag;
+}
+
+/* On one in use. A MPI_Comm_idup of it may be under way, whose steps count among the non-blocking
+ * collectives in the order in which each rank begins them, so these block. */
+static uint64_t tag_of_used(MPI_Comm comm, uint64_t own)
+{
+    uint64_t tag = own;
+
+    return PMPI_Allreduce(&own, &tag, 1, MPI_UINT64_T, MPI_MAX, comm) == MPI_SUCCESS ? tag : own;
+}
+
+static int least_of_used(MPI_Comm comm, int own)
 {
     int least = own;
 
     return PMPI_Allreduce(&own, &least, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS ? least : own;
 }
+
+static const struct agreement IF_NEW = {tag_of_new, runtime_least}, IF_USED = {tag_of_used, least_of_used};
 
 static bool is_inter(MPI_Comm comm)
 {
@@ -53,22 +72,19 @@ static void leave_to_mpi(MPI_Comm comm, enum reason reason)
 
 /* When all have come, every wait is bounded, so that a member that cannot take part does not make
  * the others wait for ever. */
-static void make_tree(MPI_Comm comm, struct group *group)
+static void make_tree(MPI_Comm comm, struct group *group, const struct agreement *agree)
 {
     char name[MPI_MAX_OBJECT_NAME] = "";
-    int length, status;
+    int length, status = TRIB_ERR_PEER;
 
+    uint64_t tag = agree->tag(comm, draw_tag(comm));
     uint64_t begun = report_clock();
-    uint64_t tag = agree_on_tag(comm);
-    if (tag == 0) {
-        leave_to_mpi(comm, REASON_NO_GROUP);
-        return;
-    }
     PMPI_Comm_get_name(comm, name, &length);
-    status = group_begin(group, comm, tag, name);
+    if (tag != 0)
+        status = group_begin(group, comm, tag, name);
     if (status == TRIB_OK)
         status = group_await(group, (int)job.config.timeout_ms);
-    int status_all = agree_on_least(comm, status);
+    int status_all = agree->least(comm, status);
     report_tree_time(begun);
     if (status_all == TRIB_OK) {
         group->standing = REASON_TREE;
@@ -104,7 +120,7 @@ void groups_make(MPI_Comm comm)
     struct group *group = group_open(comm, comm == MPI_COMM_WORLD);
     PMPI_Comm_set_attr(comm, keyval, group);
     if (group->calls_left == 0)
-        make_tree(comm, group);
+        make_tree(comm, group, &IF_NEW);
 }
 
 static int (*ask_whether_revoked)(MPI_Comm comm, int *is_revoked);
@@ -153,7 +169,7 @@ bool groups_note_call(MPI_Comm comm, uint64_t calls)
 
     if (!group_note_call(group, calls))
         return false;
-    make_tree(comm, group);
+    make_tree(comm, group, &IF_USED);
     return true;
 }
 

@@ -7,7 +7,7 @@
  *                                          rank comes to the last of them so much later
  *        few_calls waitless CALLS          the same without waiting in between
  *        few_calls persistent CALLS        so many sums by one persistent request
- *        few_calls saturated CALLS         so many sums of one short integer that wraps
+ *        few_calls saturated CALLS         so many sums of short integers that wrap
  *        few_calls ordered CALLS           so many sums of one number of floating point, whose
  *                                          bits are to be the same each time
  *        few_calls long BYTES              one sum of so many bytes

@@ -61,15 +61,22 @@ def long_waits(argument):
 
 
 def beside_a_sleeper(argument):
-    """One thread of each rank waits in a barrier to which rank 1 comes `seconds` late. Meanwhile
+    """One thread of each rank waits in a barrier to which rank 1 comes `seconds` late, of a group on
+    its host or of one with a third rank on another. Meanwhile
     another one has sums in a second group, to each of which rank 1 comes `pause` late, too. Returns
-    how long each took this rank: first waited for at once, then posted and looked for in memory."""
-    context = native.Context()
-    one, two = context.group(), context.group(tag=1)
+    how long each took this rank: first in one call, then posted and looked for in memory."""
+    rank = int(os.environ["TRIB_RANK"])
+    context = native.Context(host="other" if rank == 2 else "one")
+    one = context.group()
+    if rank == 2:
+        one.barrier().wait()
+        context.finalize()
+        return []
+    two = context.group([0, 1], 1)
     two.barrier().wait()
 
     def wait_long():
-        time.sleep(argument["seconds"] * context.rank)
+        time.sleep(argument["seconds"] * rank)
         one.barrier().wait()
 
     sleeper = threading.Thread(target=wait_long)
@@ -77,14 +84,17 @@ def beside_a_sleeper(argument):
     time.sleep(0.1)
     took = []
     for turn in range(2 * argument["turns"]):
-        mine, total = vectors(context.rank, context.size, argument["count"], turn)
+        mine, total = vectors(rank, 2, argument["count"], turn)
         out = np.full_like(mine, -1)
-        time.sleep(argument["pause"] * context.rank)
+        time.sleep(argument["pause"] * rank)
         began = time.monotonic()
-        request = two.allreduce(mine, out, "int64", "sum")
-        while turn >= argument["turns"] and out[-1] != total[-1]:
-            time.sleep(0.001)
-        request.wait()
+        if turn < argument["turns"]:
+            two.allreduce_blocking(mine, out, "int64", "sum")
+        else:
+            request = two.allreduce(mine, out, "int64", "sum")
+            while out[-1] != total[-1]:
+                time.sleep(0.001)
+            request.wait()
         took.append(time.monotonic() - began)
         assert np.array_equal(out, total)
     sleeper.join()

@@ -82,6 +82,8 @@ pub(crate) struct Shared {
 struct Watch {
     /// The lanes whose stream is watched for room to write, a bit for each.
     write: u8,
+    /// Whether the bell of the boards is watched.
+    bell: bool,
     until: Nanos,
 }
 

@@ -264,8 +264,9 @@ impl Shared {
 
     /// Sleeps while another thread is the poller.
     fn follow<'a>(&'a self, mut engine: MutexGuard<'a, Engine>, span: Nanos) -> Result<MutexGuard<'a, Engine>, Error> {
-        engine.followers += 1;
+        self.announce(&mut engine);
         self.stop_looking(&engine);
+        engine.followers += 1;
         let slept = self.changed.wait_timeout(engine, Duration::from_nanos(span.0.min(FOLLOW_MAX.0)));
         let (mut engine, _) = slept.map_err(|_| poisoned())?;
         engine.followers -= 1;
@@ -280,7 +281,8 @@ impl Shared {
         now: Nanos,
     ) -> Result<MutexGuard<'a, Engine>, Error> {
         let sleeping = engine.begin_sleep(until);
-        engine.poller = Some(super::Watch { write: engine.blocked(), until: sleeping.until });
+        let (write, bell) = (engine.blocked(), engine.boards.bell().is_some());
+        engine.poller = Some(super::Watch { write, bell, until: sleeping.until });
         drop(engine);
         let ready = sleep(&self.waker, &sleeping.sockets, sleeping.until.since(now));
         let mut engine = self.lock()?;
@@ -302,7 +304,7 @@ impl Shared {
             finished |= std::mem::take(&mut lane.driver.finished);
         }
         if let Some(watch) = engine.poller {
-            let more = engine.blocked() & !watch.write != 0;
+            let more = engine.blocked() & !watch.write != 0 || engine.boards.bell().is_some() && !watch.bell;
             if finished || more || engine.next_deadline() < watch.until {
                 self.waker.wake();
             }
