@@ -34,6 +34,11 @@ impl Sleepers {
 
     /// Says what the groups wait for now, if anybody sleeps. Returns whether some of it is there.
     pub(super) fn look_for<'a>(&self, groups: impl Iterator<Item = &'a Running>) -> bool {
-        self.count > 0 && groups.fold(false, |due, running| running.fall_asleep() || due)
+        let mut is_there = false;
+        if self.count > 0 {
+            // Each of them says it, whatever another has found.
+            groups.for_each(|running| is_there |= running.fall_asleep());
+        }
+        is_there
     }
 }
