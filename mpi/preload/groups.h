@@ -14,9 +14,8 @@ void groups_open(void);
 
 /* Opens comm's group, and makes its tree if that is not to wait for calls. The call is collective
  * over comm, on which there must be no other traffic yet. All members get the same outcome. Without
- * a group the communicator's collectives stay with
- * the MPI. A communicator with members of another MPI_COMM_WORLD gets none, and no message is sent
- * on it. */
+ * a group the communicator's collectives stay with the MPI. A communicator with members of another
+ * MPI_COMM_WORLD gets none, and no message is sent on it. */
 void groups_make(MPI_Comm comm);
 
 /* The group of comm, which need not have one: then it says why. */

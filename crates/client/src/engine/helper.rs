@@ -74,8 +74,7 @@ fn run(shared: &Shared) {
         // caller's own progress function, and as long as nobody reads, no sleep lasts.
         if std::mem::take(&mut engine.unused_lease.watched) && ready.any_stream() && !engine.leaving {
             engine.progress(ready);
-            shared.announce(&mut engine);
-            shared.stop_looking(&engine);
+            shared.stop_looking(&mut engine);
         }
     }
 }

@@ -264,8 +264,7 @@ impl Shared {
 
     /// Sleeps while another thread is the poller.
     fn follow<'a>(&'a self, mut engine: MutexGuard<'a, Engine>, span: Nanos) -> Result<MutexGuard<'a, Engine>, Error> {
-        self.announce(&mut engine);
-        self.stop_looking(&engine);
+        self.stop_looking(&mut engine);
         engine.followers += 1;
         let slept = self.changed.wait_timeout(engine, Duration::from_nanos(span.0.min(FOLLOW_MAX.0)));
         let (mut engine, _) = slept.map_err(|_| poisoned())?;
@@ -314,8 +313,10 @@ impl Shared {
         }
     }
 
-    /// Called when a thread that may have looked for itself sleeps or leaves.
-    pub(super) fn stop_looking(&self, engine: &Engine) {
+    /// Called when a thread that may have looked for itself sleeps or leaves. It wakes sleeping
+    /// threads that its progress concerns, and those that it has looked for.
+    pub(super) fn stop_looking(&self, engine: &mut Engine) {
+        self.announce(engine);
         if engine.poller.is_some() && engine.boards.stop_looking() {
             self.waker.wake();
         }
@@ -324,8 +325,7 @@ impl Shared {
     /// Ends a call of the application. If no other thread waits, the helper has to look after what
     /// is still under way.
     pub(crate) fn leave(&self, mut engine: MutexGuard<'_, Engine>) {
-        self.announce(&mut engine);
-        self.stop_looking(&engine);
+        self.stop_looking(&mut engine);
         if engine.followers > 0 && engine.poller.is_none() {
             self.changed.notify_all();
         }

@@ -504,10 +504,7 @@ impl Boards {
 
     /// The group with this index, if it works over a board.
     fn running(&self, at: usize) -> Option<&Running> {
-        match &self.groups.get(at)?.as_ref()?.way {
-            Way::Board(running) => Some(running),
-            _ => None,
-        }
+        running_at(&self.groups, at)
     }
 
     /// Whether the group has members on other hosts.
@@ -577,10 +574,14 @@ impl Boards {
 
 /// The groups with these indices that have boards.
 fn running_of<'a>(groups: &'a [Option<Group>], indices: &'a [usize]) -> impl Iterator<Item = &'a Running> {
-    indices.iter().filter_map(|at| match &groups.get(*at)?.as_ref()?.way {
-        Way::Board(running) => Some(&**running),
+    indices.iter().filter_map(|at| running_at(groups, *at))
+}
+
+fn running_at(groups: &[Option<Group>], at: usize) -> Option<&Running> {
+    match &groups.get(at)?.as_ref()?.way {
+        Way::Board(running) => Some(running),
         _ => None,
-    })
+    }
 }
 
 /// Posts an operation that has waited, and goes over the tree.
