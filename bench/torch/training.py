@@ -14,14 +14,13 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
-EPOCHS = 3
 ROUNDS = 3
 #: A gradient's buckets, the steps that only warm up, and those that are counted of computing alone.
 BUCKET_MB, WARM, COMPUTED = 1, 2, 9
 
 
-def measured(backends):
-    """[{model, rounds: [{backend: {...}}], alone: {...}}]."""
+def measured(backends, epochs):
+    """[{model, rounds: [{backend: {...}}], alone: {...}}]; each model is trained for so many epochs."""
     digits = pictures()
     plans = [("convolutional, DDP", convolutional, ddp), ("transformer, DDP", transformer, ddp), ("transformer, FSDP2", transformer, fsdp)]
     found = []
@@ -29,7 +28,7 @@ def measured(backends):
         fit = [backend for backend in backends if wrapped is ddp or backend.name != "mpi"]
         rounds = []
         for turn in range(ROUNDS):
-            rounds.append({backend.name: trained(net, wrapped, backend, digits) for backend in fit[:: 1 if turn % 2 == 0 else -1]})
+            rounds.append({backend.name: trained(net, wrapped, backend, digits, epochs) for backend in fit[:: 1 if turn % 2 == 0 else -1]})
         found.append({"model": name, "rounds": rounds, "alone": alone(net, fit, digits)})
     return found
 
@@ -69,7 +68,7 @@ def step_of(model, optimizer, inputs, targets):
     optimizer.step()
 
 
-def trained(net, wrapped, backend, digits):
+def trained(net, wrapped, backend, digits, epochs):
     torch.manual_seed(1)
     train, labels, test, wanted = digits
     model = wrapped(net(), backend)
@@ -78,7 +77,7 @@ def trained(net, wrapped, backend, digits):
         step_of(model, optimizer, inputs, targets)
     dist.barrier()
     sent, steps, began = sent_bytes(), 0, time.perf_counter()
-    for epoch in range(EPOCHS):
+    for epoch in range(epochs):
         for inputs, targets in batches(epoch, train, labels):
             step_of(model, optimizer, inputs, targets)
             steps += 1
