@@ -1,7 +1,7 @@
 """Tables and plots of what bench/torch/run has measured: figures.py KEPT PLOTS.
 
 Tables go to standard output, for docs/pytorch.md and docs/quantised-sums.md; torch-collectives.svg,
-torch-training.svg and torch-quantised.svg go to the folder PLOTS.
+torch-training.svg, torch-links.svg and torch-quantised.svg go to the folder PLOTS.
 """
 
 import json
@@ -21,6 +21,8 @@ TITLES = {
     "8x1": "8 hosts, 200 Mbit/s", "4x2": "4 hosts, 2 ranks each, 200 Mbit/s", "2x1": "2 hosts, 200 Mbit/s",
     "4x1-one-link": "4 hosts with a link of 100 Mbit/s", "4x1-two-links": "4 hosts with two links of 100 Mbit/s",
 }  # fmt: skip
+#: Layouts of training that have a plot of their own, which compares one link with two.
+LINKS = ("4x1-one-link", "4x1-two-links")
 #: Of a step, on all ranks.
 SAMPLES = {"8x1": 128, "4x2": 128, "2x1": 32, "4x1-one-link": 64, "4x1-two-links": 64}
 
@@ -39,8 +41,9 @@ def main():
         plot_quantised(quantised, plots / "torch-quantised.svg")
     if collectives:
         plot_collectives(collectives, plots / "torch-collectives.svg")
-    if training:
-        plot_training(training, plots / "torch-training.svg")
+    for name, is_of_links in (("torch-training.svg", False), ("torch-links.svg", True)):
+        if drawn := {layout: models for layout, models in training.items() if (layout in LINKS) == is_of_links}:
+            plot_training(drawn, plots / name)
 
 
 def of_file(path, part):
