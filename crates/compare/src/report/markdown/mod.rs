@@ -70,7 +70,9 @@ impl<'a> Page<'a> {
              after a barrier and a pause that refills the links' token buckets. System calls are counted in launches of their own, because\n\
              counting them takes time. A share is one of the host link's rate: 8 x bytes / time / rate. An idle link lets its first 70 KB\n\
              through at once, so single calls and ping-pong below about 1 MB look faster than the link is.\n\n\
-             Vectors are in memory of hosts. What was seen of memory of GPUs, and on which device, stands in [gpu.md](gpu.md) (`make test-gpu`).\n\n",
+             Vectors are in memory of hosts. What was seen of memory of GPUs, and on which device, stands in [gpu.md](gpu.md) (`make test-gpu`).\n\
+             Here programs call the library itself: what was measured of applications under MPI stands in [applications.md](applications.md), of MPI's\n\
+             calls in [mpi-collectives.md](mpi-collectives.md), and of training in [pytorch.md](pytorch.md).\n\n",
             machine.date,
             machine.processor,
             machine.cores,
