@@ -11,11 +11,14 @@
  * - Pinned memory that is freed, and device memory that is freed, while a copy from or to it is
  *   queued ends the process with words.
  * - While a graph is captured, calls that would spoil the capture do so.
+ * - Kernels are done by their text in PTX (ptx.h), as late as copies.
+ * - Memory of a device that another process still has mapped changes when it is freed.
  *
  * What tests set by environment variables:
  *   STAND_IN_DELAY_US=N       the mean time that a copy waits (200)
- *   STAND_IN_FAIL=CALL:N:CODE the Nth call of a function returns CODE; CALL may be "copy": then the
- *                             Nth copy fails when it is executed, and its context is lost
+ *   STAND_IN_FAIL=CALL:N:CODE the Nth call of a function returns CODE; CALL may be "copy" or
+ *                             "kernel": then the Nth one fails when it is executed, and its context
+ *                             is lost
  *   STAND_IN_POOL=1           memory belongs to no context, as memory out of a pool
  *   STAND_IN_OPEN=1           the host may touch memory of a device
  *   CUDA_LAUNCH_BLOCKING=1    what is queued is done when the call returns
@@ -26,6 +29,7 @@
  * standInSleep queues work that takes long.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,8 +38,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "ptx.h"
+
 #define EXPORT __attribute__((visibility("default")))
-enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_READY = 600 };
+enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_READY = 600, ILLEGAL_ADDRESS = 700 };
 enum { CAPTURE_UNSUPPORTED = 900, CAPTURE_IMPLICIT = 906 };
 enum { DEVICES = 2, REGIONS_MAX = 4096, NAMES_MAX = 64, SETTINGS_MAX = 8, TRACE_MAX = 1 << 16, STACK_MAX = 16 };
 enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_MEMORY_TYPE = 2, ATTRIBUTE_DEVICE_ORDINAL = 9 };
@@ -49,6 +55,8 @@ struct region {
     size_t len;
     char *shadow; /* where the driver reaches memory of a device; NULL: pinned memory of the host */
     struct context *context;
+    int file;     /* of memory of a device: where it lies */
+    int imported; /* from another process */
 };
 
 struct event {
@@ -57,7 +65,7 @@ struct event {
     int destroyed;
 };
 
-enum kind { COPY, UPLOAD, RECORD, WAIT, SLEEP };
+enum kind { COPY, UPLOAD, RECORD, WAIT, SLEEP, KERNEL };
 
 struct work {
     struct work *next;
@@ -68,6 +76,7 @@ struct work {
     unsigned long which;
     unsigned us;
     void *staged; /* what an upload takes to the device */
+    struct ptx_launch *launch;
 };
 
 struct stream {
@@ -224,6 +233,21 @@ static void nap(unsigned us)
     pthread_mutex_lock(&lock);
 }
 
+/* Where a kernel reaches an address, without looking through all regions each time. */
+static char *reach_quickly(uint64_t address, size_t len)
+{
+    static struct region *last[4];
+    static unsigned next;
+
+    for (int at = 0; at < 4; at++)
+        if (last[at] && last[at]->start && address >= last[at]->start && address + len <= last[at]->start + last[at]->len)
+            return last[at]->shadow ? last[at]->shadow + (address - last[at]->start) : (char *)(uintptr_t)address;
+    struct region *region = region_of(address, len);
+    if (region)
+        last[next++ % 4] = region;
+    return region ? reach(address) : NULL;
+}
+
 static void execute(struct work *work)
 {
     switch (work->kind) {
@@ -241,6 +265,14 @@ static void execute(struct work *work)
         break;
     case SLEEP:
         nap(work->us);
+        break;
+    case KERNEL:
+        nap(delay());
+        if (lost == 0)
+            lost = wanted("kernel", count("kernel"));
+        if (lost == 0 && ptx_run(work->launch, reach_quickly) != 0)
+            lost = ILLEGAL_ADDRESS;
+        free(work->launch);
         break;
     case RECORD:
         if (work->event->come < work->which)
@@ -328,13 +360,20 @@ static void drain_default(void)
         pthread_cond_wait(&done, &lock);
 }
 
+static int is_inside(const struct region *region, uint64_t address)
+{
+    return address >= region->start && address < region->start + region->len;
+}
+
 static void check_unused(const struct region *region, struct stream *stream)
 {
-    for (struct work *work = stream ? stream->first : NULL; work; work = work->next)
-        if ((work->kind == COPY || work->kind == UPLOAD) && lost == 0 &&
-            ((work->to >= region->start && work->to < region->start + region->len) ||
-             (work->from >= region->start && work->from < region->start + region->len)))
+    for (struct work *work = stream ? stream->first : NULL; work && lost == 0; work = work->next) {
+        if ((work->kind == COPY || work->kind == UPLOAD) && (is_inside(region, work->to) || is_inside(region, work->from)))
             die("memory is freed while a copy is under way");
+        for (int at = 0; work->kind == KERNEL && at < work->launch->ptx->parameter_count; at++)
+            if (is_inside(region, work->launch->arguments[at]))
+                die("memory is freed while a kernel is under way");
+    }
 }
 
 /* The streams that are not default ones. */
@@ -351,8 +390,11 @@ static int forget(uint64_t start, int on_device)
         for (int other = 0; other < DEVICES; other++)
             check_unused(region, contexts[other].default_stream);
         if (on_device) {
+            if (!region->imported)
+                memset(region->shadow, 0xdd, region->len);
             munmap(region->shadow, region->len);
             munmap((void *)(uintptr_t)start, region->len);
+            close(region->file);
         } else {
             free((void *)(uintptr_t)start);
         }
@@ -369,6 +411,18 @@ static struct region *free_region(void)
             return &regions[at];
     die("too many regions");
     return NULL;
+}
+
+/* Makes memory of the current device of a file, which is kept. */
+static int map_device(int file, size_t len, int imported, uint64_t *address)
+{
+    void *shadow = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void *seen = mmap(NULL, len, setting("STAND_IN_OPEN") ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_SHARED, file, 0);
+    if (shadow == MAP_FAILED || seen == MAP_FAILED)
+        return OUT_OF_MEMORY;
+    *free_region() = (struct region){(uintptr_t)seen, len, shadow, current(), file, imported};
+    *address = (uintptr_t)seen;
+    return 0;
 }
 
 /* For tests. */
@@ -408,27 +462,49 @@ EXPORT int standInSleep(void *stream, unsigned us)
     return end(code ? code : queue(stream, (struct work){.kind = SLEEP, .us = us}));
 }
 
-/* The driver's interface. Of kernels it has one, which takes as many nanoseconds as its argument
- * says. */
+/* The driver's interface. A kernel of the name "spin" takes as many nanoseconds as its argument
+ * says, and does nothing else. */
 
 EXPORT int cuModuleLoadData(void **module, const void *image)
 {
-    *module = (void *)(uintptr_t)image;
-    return 0;
+    int code = begin_unsafe("cuModuleLoadData");
+    if (code == 0 && current() == NULL)
+        code = INVALID_CONTEXT;
+    if (code == 0)
+        *module = strstr(image, "spin") ? calloc(1, sizeof(struct ptx)) : ptx_read(image);
+    return end(code);
 }
 
 EXPORT int cuModuleGetFunction(void **function, void *module, const char *name)
 {
+    const struct ptx *ptx = module;
     *function = module;
-    return strcmp(name, "spin") == 0 ? 0 : INVALID_VALUE;
+    return strcmp(name, *ptx->name ? ptx->name : "spin") == 0 ? 0 : INVALID_VALUE;
+}
+
+/* Launches keep what they need of a module. */
+EXPORT int cuModuleUnload(void *module)
+{
+    (void)module;
+    return end(begin_unsafe("cuModuleUnload"));
 }
 
 EXPORT int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                           unsigned shared, void *stream, void **arguments, void **extra)
 {
-    uint64_t ns = *(uint64_t *)arguments[0];
-    (void)function, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)extra;
-    return standInSleep(stream, (unsigned)(ns / 1000));
+    const struct ptx *ptx = function;
+    if (*ptx->name == 0)
+        return standInSleep(stream, (unsigned)(*(uint64_t *)arguments[0] / 1000));
+    int code = begin("cuLaunchKernel");
+    if (code == 0 && (gx == 0 || bx == 0 || bx > 1024 || gy * gz * by * bz != 1 || shared || extra))
+        code = INVALID_VALUE;
+    if (code)
+        return end(code);
+    struct ptx_launch *launch = calloc(1, sizeof *launch);
+    *launch = (struct ptx_launch){.ptx = ptx, .blocks = gx, .threads = bx};
+    for (int at = 0; at < ptx->parameter_count; at++)
+        launch->arguments[at] = *(uint64_t *)arguments[at];
+    return end(queue(stream, (struct work){.kind = KERNEL, .launch = launch}));
 }
 
 EXPORT int cuInit(unsigned flags)
@@ -539,21 +615,59 @@ EXPORT int cuMemAlloc_v2(uint64_t *address, size_t len)
     int file = memfd_create("stand-in", MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, (off_t)whole) != 0)
         return end(OUT_OF_MEMORY);
-    void *shadow = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    void *seen = mmap(NULL, whole, setting("STAND_IN_OPEN") ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_SHARED, file, 0);
-    close(file);
-    if (shadow == MAP_FAILED || seen == MAP_FAILED)
-        return end(OUT_OF_MEMORY);
-    *free_region() = (struct region){(uintptr_t)seen, whole, shadow, current()};
-    *address = (uintptr_t)seen;
-    return end(0);
+    return end(map_device(file, whole, 0, address));
 }
 
 EXPORT int cuMemFree_v2(uint64_t address)
 {
     int code = begin_unsafe("cuMemFree");
+    struct region *region = code ? NULL : region_of(address, 1);
     if (code == 0)
         drain_default();
+    if (region && region->imported)
+        code = INVALID_VALUE;
+    return end(code ? code : forget(address, 1));
+}
+
+/* What a handle for other processes says. */
+struct ipc {
+    int process, file;
+    size_t len;
+    char rest[64 - 2 * sizeof(int) - sizeof(size_t)];
+};
+
+EXPORT int cuIpcGetMemHandle(struct ipc *handle, uint64_t address)
+{
+    int code = begin_unsafe("cuIpcGetMemHandle");
+    struct region *region = region_of(address, 1);
+    if (code == 0 && (region == NULL || region->start != address || !region->shadow || region->imported))
+        code = INVALID_VALUE;
+    if (code == 0)
+        *handle = (struct ipc){.process = getpid(), .file = region->file, .len = region->len};
+    return end(code);
+}
+
+EXPORT int cuIpcOpenMemHandle_v2(uint64_t *address, struct ipc handle, unsigned flags)
+{
+    char path[64];
+    int code = begin_unsafe("cuIpcOpenMemHandle");
+    if (code == 0 && (current() == NULL || handle.process == getpid()))
+        code = INVALID_CONTEXT;
+    if (code == 0 && flags != 1)
+        code = INVALID_VALUE;
+    if (code)
+        return end(code);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", handle.process, handle.file);
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    return end(file < 0 ? INVALID_VALUE : map_device(file, handle.len, 1, address));
+}
+
+EXPORT int cuIpcCloseMemHandle(uint64_t address)
+{
+    int code = begin_unsafe("cuIpcCloseMemHandle");
+    struct region *region = region_of(address, 1);
+    if (code == 0 && (region == NULL || !region->imported))
+        code = INVALID_VALUE;
     return end(code ? code : forget(address, 1));
 }
 
@@ -568,7 +682,7 @@ EXPORT int cuMemHostAlloc(void **start, size_t len, unsigned flags)
     if (posix_memalign(start, 4096, len ? len : 1) != 0)
         return end(OUT_OF_MEMORY);
     memset(*start, 0xa5, len);
-    *free_region() = (struct region){(uintptr_t)*start, len ? len : 1, NULL, current()};
+    *free_region() = (struct region){(uintptr_t)*start, len ? len : 1, NULL, current(), -1, 0};
     return end(0);
 }
 

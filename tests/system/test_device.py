@@ -3,13 +3,12 @@ bits, an order that shows overlap, no wait for a whole device, and errors that r
 
 import json
 import pathlib
-import subprocess
 import tempfile
 import unittest
 
-from harness import ROOT, Fabric, Ranks
+import stand_in_driver
+from harness import Fabric, Ranks
 
-STAND_IN = ROOT / "tests" / "cuda" / "stand_in.c"
 #: Chunks of 64 KiB, and four slots.
 QUOTA = {"flight": 1, "segment": 8192, "staging": 1}
 RANKS = 3
@@ -20,9 +19,7 @@ class Device(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="trib-device-")
         cls.addClassCleanup(cls.folder.cleanup)
-        driver = pathlib.Path(cls.folder.name) / "libcuda.so.1"
-        flags = ["-shared", "-fPIC", "-fvisibility=hidden", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]
-        subprocess.run(["gcc", *flags, driver, STAND_IN], check=True)
+        stand_in_driver.build(cls.folder.name)
         cls.fabric = Fabric()
         cls.addClassCleanup(cls.fabric.__exit__)
 

@@ -8,8 +8,8 @@ import subprocess
 import tempfile
 import unittest
 
+import stand_in_driver
 from harness import BUILD, PYTHON, ROOT, has_cuda
-from test_device import STAND_IN
 
 
 class Packed(unittest.TestCase):
@@ -34,9 +34,7 @@ class Packed(unittest.TestCase):
         self.assertIn("there is no CUDA driver (libcuda.so.1) on this machine; nothing was tested", done.stderr)
 
     def test_everything_that_it_checks(self):
-        driver = pathlib.Path(self.home.name) / "libcuda.so.1"
-        flags = ["-shared", "-fPIC", "-fvisibility=hidden", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]
-        subprocess.run(["gcc", *flags, driver, STAND_IN], check=True)
+        stand_in_driver.build(self.home.name)
         done = self.run_it(LD_LIBRARY_PATH=self.home.name)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         found = json.loads(done.stdout)
@@ -46,6 +44,8 @@ class Packed(unittest.TestCase):
         for overlap in found["checks"]["overlap"]:
             self.assertGreater(overlap["of_the_slower"], 0)
         self.assertEqual(found["checks_launch_blocking"]["results"], 15)
+        for kind in ("peers_checks", "peers_checks_launch_blocking"):
+            self.assertEqual((found[kind]["results"], found[kind]["combined"]), (27, 22))
 
     def test_what_is_carried_is_small(self):
         size = sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())

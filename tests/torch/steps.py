@@ -12,13 +12,13 @@ import typing
 from environment import NEWEST, OTHERS
 from ranks import Failed, Program
 
+import stand_in_driver
 from harness import Fabric, send
 
 #: What nodes have reduced before one of them is killed: that is in the first epoch of the training.
 FOLDS_FIRST = 200
 #: What is done on two levels.
 LEVELS = ("allreduce", "reduce_scatter", "all_gather", "broadcast")
-STAND_IN = pathlib.Path(__file__).resolve().parents[1] / "cuda" / "stand_in.c"
 
 
 @dataclasses.dataclass
@@ -129,9 +129,7 @@ def quantised(place):
 
 def stand_in(place):
     """The environment with a stand-in for CUDA's driver whose memory the host may touch."""
-    driver = place.folder / "libcuda.so.1"
-    flags = ["-shared", "-fPIC", "-fvisibility=hidden", "-O1", "-pthread", "-o"]
-    subprocess.run(["gcc", *flags, driver, STAND_IN], check=True)
+    stand_in_driver.build(place.folder)
     return {"LD_LIBRARY_PATH": str(place.folder), "STAND_IN_OPEN": "1", "TRIB_TORCH_NCCL": "off"}
 
 

@@ -7,21 +7,22 @@ use std::sync::OnceLock;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use crate::error::Error;
+use crate::ipc_handle::IpcHandle;
 
 /// A context, a stream or an event, as the driver names it.
 pub(crate) type Handle = *mut c_void;
 
-/// Declares the driver's functions: a field for each, and a method that calls it and turns its
-/// result into an error.
+/// Declares functions of the driver that are there together or not at all: a field for each, and a
+/// method that calls it and turns its result into an error.
 macro_rules! functions {
-    ($($name:ident = $symbol:literal ($($argument:ident: $kind:ty),*);)*) => {
-        struct Table {
+    ($table:ident, $found:ident: $($name:ident = $symbol:literal ($($argument:ident: $kind:ty),*);)*) => {
+        struct $table {
             $($name: unsafe extern "C" fn($($kind),*) -> c_int,)*
         }
 
-        impl Table {
-            fn load(library: &Library) -> Result<Table, libloading::Error> {
-                Ok(Table {
+        impl $table {
+            fn load(library: &Library) -> Result<$table, libloading::Error> {
+                Ok($table {
                     // SAFETY: the symbol has this type in every version of the driver's interface
                     // that has it. The library is never closed.
                     $($name: *unsafe { library.get(concat!($symbol, "\0").as_bytes()) }?,)*
@@ -35,16 +36,18 @@ macro_rules! functions {
                 ///
                 /// # Safety
                 /// The arguments are as CUDA's driver API says.
+                #[allow(clippy::too_many_arguments, reason = "as many as the driver's function has")]
                 pub(crate) unsafe fn $name(&self, $($argument: $kind),*) -> Result<(), Error> {
+                    let function = self.$found()?.$name;
                     // SAFETY: the caller's contract.
-                    self.checked($symbol, unsafe { (self.table.$name)($($argument),*) })
+                    self.checked($symbol, unsafe { function($($argument),*) })
                 }
             )*
         }
     };
 }
 
-functions! {
+functions! { Table, table:
     init = "cuInit" (flags: c_uint);
     pointer_attribute = "cuPointerGetAttribute" (value: *mut c_void, attribute: c_int, address: u64);
     device = "cuDeviceGet" (device: *mut c_int, ordinal: c_int);
@@ -66,9 +69,27 @@ functions! {
     copy = "cuMemcpyAsync" (to: u64, from: u64, len: usize, stream: Handle);
 }
 
+// What several processes of a host need to combine what their devices have.
+functions! { Combining, combining:
+    allocate = "cuMemAlloc_v2" (start: *mut u64, len: usize);
+    free = "cuMemFree_v2" (start: u64);
+    export = "cuIpcGetMemHandle" (handle: *mut IpcHandle, start: u64);
+    import = "cuIpcOpenMemHandle_v2" (start: *mut u64, handle: IpcHandle, flags: c_uint);
+    close_import = "cuIpcCloseMemHandle" (start: u64);
+    load_module = "cuModuleLoadData" (module: *mut Handle, image: *const c_void);
+    module_function = "cuModuleGetFunction" (function: *mut Handle, module: Handle, name: *const c_char);
+    unload_module = "cuModuleUnload" (module: Handle);
+    launch = "cuLaunchKernel" (
+        function: Handle, blocks_x: c_uint, blocks_y: c_uint, blocks_z: c_uint, threads_x: c_uint, threads_y: c_uint,
+        threads_z: c_uint, shared: c_uint, stream: Handle, arguments: *mut *mut c_void, extra: *mut *mut c_void
+    );
+}
+
 /// The driver: its functions, which stay loaded for as long as the process lives.
 pub struct Driver {
     table: Table,
+    /// Drivers before CUDA 11.0 lack some of these.
+    combining: Option<Combining>,
     error_name: Option<unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int>,
 }
 
@@ -96,11 +117,21 @@ impl Driver {
         };
         // SAFETY: as in `Table::load`. Drivers before CUDA 6 lack it.
         let error_name = unsafe { library.get(b"cuGetErrorName\0") }.ok().map(|symbol| *symbol);
-        let driver = Driver { table: Table::load(&library).map_err(lacks)?, error_name };
+        let (table, combining) = (Table::load(&library).map_err(lacks)?, Combining::load(&library).ok());
+        let driver = Driver { table, combining, error_name };
         let _ = library.into_raw();
         // SAFETY: no flag is defined.
         unsafe { driver.init(0) }.map_err(|error| Error::Absent(format!("this host's CUDA driver says: {error}")))?;
         Ok(driver)
+    }
+
+    fn table(&self) -> Result<&Table, Error> {
+        Ok(&self.table)
+    }
+
+    fn combining(&self) -> Result<&Combining, Error> {
+        let lacks = || Error::Absent("this host's CUDA driver lacks calls that CUDA 11.0 has".into());
+        self.combining.as_ref().ok_or_else(lacks)
     }
 
     pub(crate) fn checked(&self, call: &'static str, code: c_int) -> Result<(), Error> {

@@ -4,12 +4,14 @@
 //! Nothing is linked against the driver. The modules are `driver` (the functions of the driver, and
 //! where they come from), `error` (what they return, in words), `context` (where an address lies,
 //! and what has to be current for a call), `relaxed` (calls beside a graph that is captured),
-//! `stream` and `event` (the order of copies), and `pinned` (memory of the host that a device reads
-//! and writes by itself).
+//! `stream` and `event` (the order of copies), `pinned` (memory of the host that a device reads
+//! and writes by itself), `memory` (memory of a device that several processes of a host reach, by
+//! an `ipc_handle`) and `kernel` (what a device computes).
 //!
 //! ```text
-//!   driver --> context --> current --> stream, event, pinned      each value needs the one before
+//!   driver --> context --> current --> stream, event, pinned, memory, kernel
 //! ```
+//! Each value needs the one before.
 //!
 //! Invariants: no call waits for a device as a whole, or goes through the stream on which all
 //! others wait; every code of the driver becomes an error with the call's name; what a copy under
@@ -20,6 +22,9 @@ mod context;
 mod driver;
 mod error;
 mod event;
+mod ipc_handle;
+mod kernel;
+mod memory;
 mod pinned;
 mod relaxed;
 mod stream;
@@ -28,6 +33,9 @@ pub use context::{Context, Current, locate};
 pub use driver::{Driver, driver};
 pub use error::Error;
 pub use event::Event;
+pub use ipc_handle::IpcHandle;
+pub use kernel::Kernel;
+pub use memory::{Imported, Memory};
 pub use pinned::Pinned;
 pub use relaxed::Relaxed;
 pub use stream::{Stream, UserStream};

@@ -29,13 +29,22 @@ impl Stream {
         Ok(Stream { context: current.context, handle })
     }
 
+    /// The context in which it was made.
+    pub fn context(&self) -> Context {
+        self.context
+    }
+
+    pub(crate) fn handle(&self) -> Handle {
+        self.handle
+    }
+
     /// What is queued from now on waits for the event.
     pub fn wait(&self, current: &Current, event: &Event) -> Result<(), Error> {
         // SAFETY: both are alive.
         unsafe { current.driver().stream_wait(self.handle, event.handle(), 0) }
     }
 
-    /// Queues a copy between a device and the host, in either direction.
+    /// Queues a copy between a device and the host, in either direction, or between two devices.
     ///
     /// # Safety
     /// Both ends have `len` bytes, which nothing else touches until an event that is recorded

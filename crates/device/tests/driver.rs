@@ -1,11 +1,9 @@
-//! Copies, events and errors over a stand-in driver, whose streams are late.
-
-mod stand_in;
+//! Copies, kernels, events and errors over a stand-in driver, whose streams are late.
 
 use std::time::Duration;
 
-use stand_in::StandIn;
-use trib_device::{Context, Error, Pinned, Relaxed, Stream, UserStream, locate};
+use trib_device::{Context, Driver, Error, Imported, Kernel, Memory, Pinned, Relaxed, Stream, UserStream, locate};
+use trib_testkit::StandIn;
 
 const LEN: usize = 10_000;
 
@@ -13,8 +11,15 @@ fn bytes(seed: u8) -> Vec<u8> {
     (0..LEN).map(|at| (at as u8).wrapping_mul(7).wrapping_add(seed)).collect()
 }
 
-fn context_of(stand_in: &StandIn, address: *const u8) -> Context {
-    locate(stand_in.driver, address).unwrap().expect("memory of a device")
+/// A driver of the test's own.
+fn loaded() -> (StandIn, &'static Driver) {
+    let stand_in = StandIn::new();
+    let driver = Driver::load(stand_in.path().as_os_str()).expect("the stand-in is a driver");
+    (stand_in, Box::leak(Box::new(driver)))
+}
+
+fn context_of(driver: &'static Driver, address: *const u8) -> Context {
+    locate(driver, address).unwrap().expect("memory of a device")
 }
 
 fn contents(pinned: &Pinned) -> Vec<u8> {
@@ -24,26 +29,26 @@ fn contents(pinned: &Pinned) -> Vec<u8> {
 
 #[test]
 fn addresses_are_told_apart() {
-    let stand_in = StandIn::new();
+    let (stand_in, driver) = loaded();
     let (device, host) = (stand_in.allocate(LEN), [0u8; 4]);
-    let context = context_of(&stand_in, device.wrapping_add(LEN - 1));
-    assert_eq!(locate(stand_in.driver, host.as_ptr()), Ok(None));
-    assert_eq!(locate(stand_in.driver, core::ptr::null()), Ok(None));
+    let context = context_of(driver, device.wrapping_add(LEN - 1));
+    assert_eq!(locate(driver, host.as_ptr()), Ok(None));
+    assert_eq!(locate(driver, core::ptr::null()), Ok(None));
     let current = context.enter().unwrap();
     let pinned = Pinned::new(&current, 8).unwrap();
-    assert_eq!(locate(stand_in.driver, pinned.start()), Ok(None));
+    assert_eq!(locate(driver, pinned.start()), Ok(None));
     // Memory out of a pool belongs to no context, so it is the device's own one.
     stand_in.set("STAND_IN_POOL", "1");
-    assert_eq!(context_of(&stand_in, device), context);
-    assert_eq!(context_of(&stand_in, device), context);
+    assert_eq!(context_of(driver, device), context);
+    assert_eq!(context_of(driver, device), context);
     assert_eq!(stand_in.count("cuDevicePrimaryCtxRetain"), 2, "once by the test, once by us");
 }
 
 #[test]
 fn a_copy_waits_for_the_programs_stream_and_the_stream_for_the_copy() {
-    let stand_in = StandIn::new();
+    let (stand_in, driver) = loaded();
     let (source, target) = (stand_in.allocate(LEN), stand_in.allocate(LEN));
-    let current = context_of(&stand_in, source).enter().unwrap();
+    let current = context_of(driver, source).enter().unwrap();
     let (given, pinned) = (bytes(3), Pinned::new(&current, LEN).unwrap());
     let raw = stand_in.stream();
     let (program, out, back) = (UserStream::new(raw), Stream::new(&current).unwrap(), Stream::new(&current).unwrap());
@@ -92,9 +97,9 @@ fn a_copy_waits_for_the_programs_stream_and_the_stream_for_the_copy() {
 
 #[test]
 fn every_call_that_fails_is_named() {
-    let stand_in = StandIn::new();
+    let (stand_in, driver) = loaded();
     let device = stand_in.allocate(LEN);
-    let context = context_of(&stand_in, device);
+    let context = context_of(driver, device);
     for call in
         ["cuMemHostAlloc", "cuStreamCreate", "cuEventCreate", "cuEventRecord", "cuMemcpyAsync", "cuEventSynchronize"]
     {
@@ -102,10 +107,12 @@ fn every_call_that_fails_is_named() {
         let copied = || -> Result<(), Error> {
             let current = context.enter()?;
             let (pinned, stream) = (Pinned::new(&current, LEN)?, Stream::new(&current)?);
+            let before = stand_in.count("copy device-host");
             // SAFETY: both ends have so many bytes.
             unsafe { stream.copy(&current, device, pinned.start(), LEN) }?;
-            let event = stream.record(&current).inspect_err(|_| std::thread::sleep(SETTLED))?;
-            event.wait().inspect_err(|_| std::thread::sleep(SETTLED))
+            // Where no event tells of the copy, its memory stays until it is done.
+            let copied = stream.record(&current).and_then(|event| event.wait());
+            copied.inspect_err(|_| await_copies(&stand_in, before + 1))
         };
         let Err(error) = copied() else { panic!("{call} did not fail") };
         let told = error.to_string();
@@ -114,15 +121,15 @@ fn every_call_that_fails_is_named() {
     }
     stand_in
         .set("STAND_IN_FAIL", &format!("cuPointerGetAttribute:{}:700", stand_in.count("cuPointerGetAttribute") + 1));
-    let told = locate(stand_in.driver, device).unwrap_err().to_string();
+    let told = locate(driver, device).unwrap_err().to_string();
     assert!(told.contains("CUDA_ERROR_ILLEGAL_ADDRESS (700)") && told.contains("compute-sanitizer"), "{told}");
 }
 
 #[test]
 fn a_copy_that_fails_when_it_is_done_fails_its_event() {
-    let stand_in = StandIn::new();
+    let (stand_in, driver) = loaded();
     let device = stand_in.allocate(LEN);
-    let context = context_of(&stand_in, device);
+    let context = context_of(driver, device);
     let current = context.enter().unwrap();
     let (pinned, stream) = (Pinned::new(&current, LEN).unwrap(), Stream::new(&current).unwrap());
     stand_in.set("STAND_IN_FAIL", "copy:1:719");
@@ -136,16 +143,16 @@ fn a_copy_that_fails_when_it_is_done_fails_its_event() {
 
 #[test]
 fn a_stream_that_is_captured_is_refused_and_its_capture_is_not_spoilt() {
-    let stand_in = StandIn::new();
+    let (stand_in, driver) = loaded();
     let device = stand_in.allocate(LEN);
-    let context = context_of(&stand_in, device);
+    let context = context_of(driver, device);
     let (captured, other) = (stand_in.stream(), stand_in.stream());
     stand_in.begin_capture(captured);
     let current = context.enter().unwrap();
     assert_eq!(UserStream::new(captured).refuse_capture(&current), Err(Error::Capturing));
     assert_eq!(UserStream::new(other).refuse_capture(&current), Ok(()));
     {
-        let _relaxed = Relaxed::enter(stand_in.driver).unwrap();
+        let _relaxed = Relaxed::enter(driver).unwrap();
         let (_stream, _pinned) = (Stream::new(&current).unwrap(), Pinned::new(&current, 8).unwrap());
     }
     assert!(!stand_in.end_capture(captured));
@@ -157,11 +164,11 @@ fn a_stream_that_is_captured_is_refused_and_its_capture_is_not_spoilt() {
 
 #[test]
 fn nothing_depends_on_calls_that_return_early() {
-    let stand_in = StandIn::new();
+    let (stand_in, driver) = loaded();
     stand_in.set("CUDA_LAUNCH_BLOCKING", "1");
     let device = stand_in.allocate(LEN);
     stand_in.write(device, &bytes(5));
-    let current = context_of(&stand_in, device).enter().unwrap();
+    let current = context_of(driver, device).enter().unwrap();
     let (pinned, stream) = (Pinned::new(&current, LEN).unwrap(), Stream::new(&current).unwrap());
     stream.wait(&current, &UserStream::new(core::ptr::null_mut()).record(&current).unwrap()).unwrap();
     // SAFETY: both ends have so many bytes.
@@ -170,5 +177,47 @@ fn nothing_depends_on_calls_that_return_early() {
     stream.record(&current).unwrap().wait().unwrap();
 }
 
-/// A copy that no event tells of is done after so long.
-const SETTLED: Duration = Duration::from_millis(50);
+/// A kernel that does nothing.
+const NOTHING: &str =
+    ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry nothing(.param .u64 unused)\n{ ret; }\n";
+
+#[test]
+fn a_kernel_that_fails_fails_its_event_and_a_text_that_is_refused_its_making() {
+    let (stand_in, driver) = loaded();
+    let current = context_of(driver, stand_in.allocate(1)).enter().unwrap();
+    let stream = Stream::new(&current).unwrap();
+    stand_in.set("STAND_IN_FAIL", "cuModuleLoadData:1:218");
+    let told = Kernel::new(&current, NOTHING, "nothing").unwrap_err().to_string();
+    assert!(told.starts_with("cuModuleLoadData failed with") && told.contains("(218)"), "{told}");
+    assert!(Kernel::new(&current, NOTHING, "something").is_err());
+    let kernel = Kernel::new(&current, NOTHING, "nothing").unwrap();
+    for outcome in [Ok(()), Err("cuEventSynchronize failed with CUDA_ERROR_LAUNCH_FAILED (719)")] {
+        // SAFETY: the kernel takes such an argument, and touches nothing.
+        unsafe { kernel.launch(&current, &stream, &mut [7], 0) }.unwrap();
+        let waited = stream.record(&current).unwrap().wait().map_err(|error| error.to_string());
+        assert!(
+            matches!((&waited, outcome), (Ok(()), Ok(()))) || waited.unwrap_err().starts_with(outcome.unwrap_err())
+        );
+        stand_in.set("STAND_IN_FAIL", "kernel:2:719");
+    }
+}
+
+#[test]
+fn memory_has_a_handle_that_this_process_itself_does_not_map() {
+    let (stand_in, driver) = loaded();
+    let current = context_of(driver, stand_in.allocate(1)).enter().unwrap();
+    let memory = Memory::new(&current, 4096).unwrap();
+    assert_eq!(locate(driver, memory.start()), Ok(Some(current.context())));
+    let handle = memory.ipc_handle(&current).unwrap();
+    let told = Imported::new(&current, handle).unwrap_err().to_string();
+    assert!(told.starts_with("cuIpcOpenMemHandle_v2 failed with"), "{told}");
+    drop(memory);
+    assert_eq!(stand_in.count("cuMemFree"), 1);
+}
+
+/// Waits until so many copies out of the device are done.
+fn await_copies(stand_in: &StandIn, copies: i64) {
+    while stand_in.count("copy device-host") < copies {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

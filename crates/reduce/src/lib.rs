@@ -13,7 +13,7 @@
 //! Map: `table` (what is supported), `dispatch` (entry points and choice of the path), `simd`
 //! (kernels), `element`, `operator`, `pair` and `joint` (what they compute), `environment`
 //! (rounding mode and denormals of the calling thread), `error`, [`reference`](mod@reference) (the
-//! naive oracle), [`bandwidth`] (kernels against memory speed).
+//! naive oracle), [`ptx`] (the same folds for GPUs), [`bandwidth`] (kernels against memory speed).
 //!
 //! # Same bits on every path
 //!
@@ -49,6 +49,7 @@ mod error;
 mod joint;
 mod operator;
 mod pair;
+pub mod ptx;
 pub mod reference;
 mod simd;
 mod table;
