@@ -345,6 +345,7 @@ typedef struct trib_counters {
     uint64_t epochs;             /* how often the job has gone on after the death of a node */
     uint64_t replayed;           /* fragments and segments that were sent again for that */
     uint64_t operations_board;   /* in memory that the members on a host share */
+    uint64_t operations_combined; /* over memory of GPUs, which combine on each host (TRIB_CUDA_PEERS) */
 } trib_counters;
 int trib_get_counters(trib_context *ctx, trib_counters *counters);
 

@@ -165,6 +165,7 @@ fn in_order(c: &Counters) -> [u64; COUNTS] {
         c.epochs,
         c.replayed,
         c.operations_board,
+        c.operations_combined,
     ]
 }
 
@@ -283,4 +284,4 @@ impl ProgressTarget {
     }
 }
 
-const COUNTS: usize = 15;
+const COUNTS: usize = 16;

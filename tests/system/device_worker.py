@@ -186,7 +186,8 @@ def collectives(argument):
     other.free()
     context.finalize()
     told = {name: cuda.standInCount(name.encode()) - own for name, own in own_copies.items()}
-    for name in ("cuCtxSynchronize", "cuStreamSynchronize", "cuMemHostAlloc", "cuMemFreeHost", "copy device-host"):
+    for name in ("cuCtxSynchronize", "cuStreamSynchronize", "cuMemHostAlloc", "cuMemFreeHost", "copy device-host",
+                 "cuLaunchKernel", "cuMemFree", "cuIpcOpenMemHandle", "cuIpcCloseMemHandle"):
         told[name] = cuda.standInCount(name.encode())
     return {"compared": compared, "counts": told}
 
@@ -215,6 +216,40 @@ def back_to_back(argument):
                 same((source if name == "bcast" else out).read()[: theirs.size], theirs)
             compared += gets
     return compared
+
+
+def combined(argument):
+    """Long sums of several types, of which none is waited for before the next, in place and not, with
+    the bits of the same over memory of the host. Returns what the driver was asked for."""
+    open_driver()
+    context = native.Context()
+    group, other, stream, prepared, posted = context.group(), context.group(tag=1), new_stream(), [], []
+    for turn, (dtype, op, count) in enumerate(argument["operations"]):
+        given = values(group.rank + turn, count, {"bfloat16": "float32"}.get(dtype, dtype))
+        if dtype == "bfloat16":
+            given = (given.view("uint32") >> 16).astype("uint16")
+        expected = np.empty_like(given)
+        other.allreduce_blocking(given, expected, dtype, op)
+        prepared.append((given, expected, Array(np.zeros_like(given)), Array(np.zeros_like(given))))
+    arrays = cuda.standInCount(b"cuMemAlloc")
+    for turn, (dtype, op, count) in enumerate(argument["operations"]):
+        given, expected, source, out = prepared[turn]
+        cuda.standInSleep(stream, LATE_US)
+        source.write_in(stream, given)
+        buffers = (native.IN_PLACE, source) if turn % 2 else (source, out)
+        request = post(group, "allreduce", *buffers, count, native.DTYPES[dtype][0], native.OPS[op], stream)
+        posted.append((request, buffers[1], expected, given))
+    for request, found, expected, _ in posted:
+        request.wait(60000)
+        same(found.read(), expected)
+    group.free()
+    told = {name: cuda.standInCount(name.encode()) for name in (
+        "cuLaunchKernel", "copy device-host", "cuMemAlloc", "cuMemFree", "cuIpcOpenMemHandle", "cuIpcCloseMemHandle",
+        "cuCtxSynchronize")}
+    told["cuMemAlloc"] -= arrays
+    told["operations_combined"] = context.counters()["operations_combined"]
+    context.finalize()
+    return told
 
 
 def pipeline(argument):

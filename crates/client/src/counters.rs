@@ -9,6 +9,8 @@ pub struct Counters {
     pub operations_sat: u64,
     /// Operations of groups of one host, which all members did in memory.
     pub operations_board: u64,
+    /// Operations over memory of GPUs in which those of each host combine on the devices.
+    pub operations_combined: u64,
     /// Datagrams handed to the kernel.
     pub datagrams_sent: u64,
     /// Datagrams that were accepted.
@@ -42,6 +44,7 @@ impl Counters {
             operations_llt: self.operations_llt + lane.operations_llt,
             operations_sat: self.operations_sat + lane.operations_sat,
             operations_board: self.operations_board,
+            operations_combined: self.operations_combined,
             datagrams_sent: self.datagrams_sent + lane.datagrams_sent,
             datagrams_received: self.datagrams_received + lane.datagrams_received,
             datagrams_rejected: self.datagrams_rejected + lane.datagrams_rejected,

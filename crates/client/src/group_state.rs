@@ -26,6 +26,10 @@ pub(crate) struct GroupState {
     pub(crate) rank: u32,
     /// Number of members.
     pub(crate) size: u32,
+    /// The members' ranks in the job, in the order of their ranks in the group.
+    pub(crate) members: RankList,
+    /// What tells it from other groups of the same members.
+    pub(crate) tag: u64,
     name: GroupName,
     /// What texts for people call it.
     words: String,
@@ -50,10 +54,12 @@ pub(crate) struct GroupState {
 
 impl GroupState {
     /// A group that is about to be made in so many parts.
-    pub(crate) fn new(rank: u32, members: &RankList, name: GroupName, parts: usize) -> GroupState {
+    pub(crate) fn new(rank: u32, members: &RankList, tag: u64, name: GroupName, parts: usize) -> GroupState {
         GroupState {
             rank,
             size: members.len(),
+            members: members.clone(),
+            tag,
             words: group_words(name.as_str(), members),
             name,
             ids: OnceLock::new(),

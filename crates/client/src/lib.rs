@@ -36,6 +36,7 @@ pub mod boundary;
 mod completion;
 mod context;
 mod counters;
+mod derived_tag;
 mod device;
 mod engine;
 mod error;

@@ -118,11 +118,12 @@ impl Params {
 
     /// Whether this rank may share memory with other ranks of its host.
     pub(crate) fn shares_memory() -> Result<bool, Error> {
-        match setting(MEMORY_ENV)?.as_deref() {
-            None | Some("on") => Ok(true),
-            Some("off") => Ok(false),
-            Some(other) => Err(Error::Invalid(format!("{MEMORY_ENV}={other} is neither on nor off"))),
-        }
+        is_on(MEMORY_ENV, true)
+    }
+
+    /// Whether this rank combines what its GPU has with what others of its host have.
+    pub(crate) fn combines_devices() -> Result<bool, Error> {
+        is_on(DEVICES_ENV, false)
     }
 
     /// The time limit of joining.
@@ -235,6 +236,16 @@ fn read_wish(ask: &mut QuotaAsk, wish: &str, source: &str) -> Result<(), Error> 
     ask.ask(field, value).map_err(|cause| Error::Invalid(format!("{source}: {cause}")))
 }
 
+/// A variable that is `on` or `off`.
+fn is_on(name: &str, unless_set: bool) -> Result<bool, Error> {
+    match setting(name)?.as_deref() {
+        None => Ok(unless_set),
+        Some("on") => Ok(true),
+        Some("off") => Ok(false),
+        Some(other) => Err(Error::Invalid(format!("{name}={other} is neither on nor off"))),
+    }
+}
+
 /// A variable of the environment. An empty one counts as not set.
 pub(crate) fn setting(name: &str) -> Result<Option<String>, Error> {
     match std::env::var(name) {
@@ -268,6 +279,9 @@ pub const RENDEZVOUS_ENV: &str = "TRIB_RENDEZVOUS";
 pub const HOST_ENV: &str = "TRIB_HOST";
 /// Environment variable: whether ranks of one host may share memory, `on` or `off`.
 pub const MEMORY_ENV: &str = "TRIB_SHARED_MEMORY";
+/// Environment variable: whether GPUs of one host combine what they have before it leaves the host,
+/// `on` or `off`.
+pub const DEVICES_ENV: &str = "TRIB_CUDA_PEERS";
 /// Environment variable: how groups take sums of floating-point numbers unless they say it
 /// themselves, `plain`, `fixed`, `exact` or `int8`.
 pub const SUMS_ENV: &str = "TRIB_SUMS";

@@ -91,11 +91,20 @@ impl GroupName {
 /// The name of the group of one rank of each host that a group of several hosts has:
 /// `MPI_COMM_WORLD between hosts`.
 pub fn between_hosts(name: &str) -> GroupName {
-    const SUFFIX: &str = " between hosts";
-    let end = (0..=name.len().min(GroupName::MAX - SUFFIX.len())).rev().find(|end| name.is_char_boundary(*end));
+    derived(name, " between hosts", "one rank of each host")
+}
+
+/// The name of the groups in which ranks combine what their GPUs have, on a host, and then between
+/// hosts: `MPI_COMM_WORLD between GPUs`.
+pub fn between_devices(name: &str) -> GroupName {
+    derived(name, " between GPUs", "ranks with GPUs")
+}
+
+fn derived(name: &str, suffix: &str, nameless: &str) -> GroupName {
+    let end = (0..=name.len().min(GroupName::MAX - suffix.len())).rev().find(|end| name.is_char_boundary(*end));
     GroupName::new(&match &name[..end.unwrap_or(0)] {
-        "" => String::from("one rank of each host"),
-        name => format!("{name}{SUFFIX}"),
+        "" => String::from(nameless),
+        name => format!("{name}{suffix}"),
     })
 }
 
@@ -149,6 +158,7 @@ mod tests {
         assert_eq!(GroupName::new("a\u{1b}[2J\nb").as_str(), "a\u{fffd}[2J\u{fffd}b");
         assert_eq!(between_hosts("field").as_str(), "field between hosts");
         assert_eq!(between_hosts("").as_str(), "one rank of each host");
+        assert_eq!(between_devices("field").as_str(), "field between GPUs");
         assert!(between_hosts(&"ä".repeat(31)).as_str().ends_with("ä between hosts"));
         let long = GroupName::new(&"ä".repeat(50));
         assert_eq!(long.as_str().len(), 62);

@@ -68,6 +68,7 @@ class Counters(ctypes.Structure):
         ("epochs", c_uint64),
         ("replayed", c_uint64),
         ("operations_board", c_uint64),
+        ("operations_combined", c_uint64),
     ]
 
 

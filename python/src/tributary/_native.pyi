@@ -46,6 +46,7 @@ class Counters(ctypes.Structure):
     epochs: int
     replayed: int
     operations_board: int
+    operations_combined: int
 
 class Range(ctypes.Structure):
     start: int

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use trib_device::{Current, Error, Event, Pinned, Stream};
 
-use super::plan::{Plan, Rows};
+use super::plan::Plan;
 
 /// A buffer, and the copies from and to it that may be under way.
 pub(super) struct ChunkBuffer {
@@ -25,8 +25,13 @@ impl ChunkBuffer {
     }
 
     /// Where a chunk's input lies.
-    pub(super) fn input(&self) -> *const u8 {
+    pub(super) fn input(&self) -> *mut u8 {
         self.pinned.start()
+    }
+
+    /// Its bytes.
+    pub(super) fn len(&self) -> usize {
+        self.pinned.len()
     }
 
     /// Where a chunk's result lies, behind an input of so many bytes.
@@ -34,33 +39,44 @@ impl ChunkBuffer {
         self.pinned.start().wrapping_add(input)
     }
 
-    /// Queues the copies that fill it with rows of the program's memory.
+    /// Queues the copies of a chunk's input, to this buffer or elsewhere: from, to, and how many
+    /// bytes.
     ///
     /// # Safety
-    /// The rows are there, and stay until [`ChunkBuffer::settle`] has returned.
+    /// Both ends are there, and stay until [`ChunkBuffer::settle`] has returned.
     pub(super) unsafe fn fill(
         &mut self,
         current: &Current,
         stream: &Stream,
-        from: *const u8,
-        rows: Rows,
+        copies: impl Iterator<Item = (*const u8, *mut u8, usize)>,
     ) -> Result<(), Error> {
-        assert!(rows.bytes() <= self.pinned.len(), "a chunk fits its buffer");
         if let Some(emptied) = &self.emptied {
             // The result before may lie where this input comes.
             stream.wait(current, emptied)?;
         }
-        self.is_lost = true;
-        for row in 0..rows.count {
-            let (source, target) =
-                (from.wrapping_add(rows.first + row * rows.stride), self.pinned.start().wrapping_add(row * rows.len));
-            // SAFETY: the row is there, and lies in the buffer, which is kept until the event
-            // comes.
-            unsafe { stream.copy(current, source, target, rows.len) }?;
-        }
-        self.filled = Some(stream.record(current)?);
-        self.is_lost = false;
+        // SAFETY: the caller's contract.
+        self.filled = Some(unsafe { self.queue(current, stream, copies) }?);
         Ok(())
+    }
+
+    /// Queues copies, and returns an event behind them.
+    ///
+    /// # Safety
+    /// Both ends are there, and stay until the event has come.
+    unsafe fn queue(
+        &mut self,
+        current: &Current,
+        stream: &Stream,
+        copies: impl Iterator<Item = (*const u8, *mut u8, usize)>,
+    ) -> Result<Event, Error> {
+        self.is_lost = true;
+        for (from, to, len) in copies {
+            // SAFETY: the caller's contract.
+            unsafe { stream.copy(current, from, to, len) }?;
+        }
+        let event = stream.record(current)?;
+        self.is_lost = false;
+        Ok(event)
     }
 
     /// Waits until it is full, and the last result has left it.
@@ -74,28 +90,19 @@ impl ChunkBuffer {
         Ok(())
     }
 
-    /// Queues the copies of a result to rows of the program's memory.
+    /// Queues the copies of a chunk's result, from this buffer or elsewhere.
     ///
     /// # Safety
-    /// The rows are there, and stay until an event that is recorded later has come. The result is
+    /// Both ends are there, and stay until an event that is recorded later has come. The result is
     /// complete.
     pub(super) unsafe fn empty(
         &mut self,
         current: &Current,
         stream: &Stream,
-        (to, rows): (*mut u8, Rows),
-        input: usize,
+        copies: impl Iterator<Item = (*const u8, *mut u8, usize)>,
     ) -> Result<(), Error> {
-        assert!(input + rows.bytes() <= self.pinned.len(), "a chunk fits its buffer");
-        self.is_lost = true;
-        for row in 0..rows.count {
-            let (source, target) =
-                (self.result(input + row * rows.len), to.wrapping_add(rows.first + row * rows.stride));
-            // SAFETY: as above.
-            unsafe { stream.copy(current, source, target, rows.len) }?;
-        }
-        self.emptied = Some(stream.record(current)?);
-        self.is_lost = false;
+        // SAFETY: the caller's contract.
+        self.emptied = Some(unsafe { self.queue(current, stream, copies) }?);
         Ok(())
     }
 

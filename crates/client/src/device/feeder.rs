@@ -6,9 +6,9 @@
 //! goes on to the drainer, and with it what failed here, so that the drainer sees every chunk.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, OnceLock};
 
 use trib_device::{Relaxed, driver};
 
@@ -16,6 +16,8 @@ use super::behind::ToPost;
 use super::buffer::{ChunkBuffer, ChunkBuffers};
 use super::chunk::{Chunk, Passed};
 use super::from_device;
+use super::peers::{self, Combined, Peers};
+use super::plan::Plan;
 use super::work::Work;
 use crate::completion::Completion;
 use crate::engine::Shared;
@@ -48,9 +50,28 @@ pub(super) struct Feeder {
     buffers: ChunkBuffers,
     passed: Sender<Passed>,
     queued: Arc<AtomicUsize>,
+    /// The ranks of the host with which this one combines.
+    peers: Arc<PeersOfHost>,
+    /// How many chunks were combined so far.
+    combined: u64,
     /// The operation that is being cut, and the number of its next chunk.
     cutting: Option<(Arc<Work>, u64)>,
     ahead: VecDeque<Ahead>,
+}
+
+/// The ranks of a host that combine what their GPUs have.
+pub(super) struct PeersOfHost {
+    plan: Plan,
+    /// Whether this rank may combine.
+    may: bool,
+    /// What they have found out.
+    found: OnceLock<Option<Arc<Peers>>>,
+}
+
+impl PeersOfHost {
+    pub(super) fn new(plan: Plan, may: bool) -> PeersOfHost {
+        PeersOfHost { plan, may, found: OnceLock::new() }
+    }
 }
 
 impl Feeder {
@@ -60,9 +81,10 @@ impl Feeder {
         items: Receiver<Item>,
         buffers: ChunkBuffers,
         passed: Sender<Passed>,
-        queued: Arc<AtomicUsize>,
+        (queued, peers): (Arc<AtomicUsize>, Arc<PeersOfHost>),
     ) -> Feeder {
-        Feeder { shared, group, items, buffers, passed, queued, cutting: None, ahead: VecDeque::new() }
+        let ahead = VecDeque::new();
+        Feeder { shared, group, items, buffers, passed, queued, peers, combined: 0, cutting: None, ahead }
     }
 
     /// Runs until the group is dropped and everything is posted.
@@ -87,7 +109,7 @@ impl Feeder {
             match item {
                 Some(Item::Device(work)) => {
                     relaxed.get_or_insert_with(|| driver().and_then(Relaxed::enter).ok());
-                    if let Err(error) = work.begin() {
+                    if let Err(error) = self.peers_for(&work).and_then(|peers| work.begin(peers)) {
                         work.fail(error);
                     }
                     self.cutting = Some((work, 0));
@@ -110,7 +132,10 @@ impl Feeder {
             }
         };
         let is_last = number + 1 == work.chunks();
-        let mut chunk = Chunk { cut: work.cut(number), work, buffer, is_last };
+        let (cut, peers) = (work.cut(number), work.peers().cloned());
+        let combined = peers.map(|peers| (peers, Combined { signature: cut.signature, number: self.combined }));
+        self.combined += u64::from(combined.is_some());
+        let mut chunk = Chunk { cut, work, buffer, combined, is_last };
         if let Err(error) = chunk.copy_out() {
             chunk.work.fail(error);
         }
@@ -119,6 +144,23 @@ impl Feeder {
         }
         self.ahead.push_back(Ahead::Chunk(chunk));
         true
+    }
+
+    /// The ranks of this host that combine in an operation. The members find out together who does,
+    /// behind all that was begun before.
+    fn peers_for(&mut self, work: &Work) -> Result<Option<Arc<Peers>>, Error> {
+        if !work.may_be_combined() {
+            return Ok(None);
+        }
+        if self.peers.found.get().is_none() {
+            while let Some(next) = self.ahead.pop_front() {
+                self.post(next);
+            }
+            let of = (self.peers.plan, work.streams.context());
+            let found = peers::meet(&self.shared, &self.group, of, self.peers.may)?;
+            let _ = self.peers.found.set(found.map(Arc::new));
+        }
+        Ok(self.peers.found.get().cloned().flatten())
     }
 
     /// A buffer for a chunk, if there is one and the operation has not failed.
@@ -173,7 +215,18 @@ impl Feeder {
         if chunk.work.has_failed() {
             return Err(Error::broken("a chunk of an operation that has failed"));
         }
-        let (input, output) = (buffer.input(), buffer.result(chunk.cut.given()));
+        if let Some((peers, combined)) = &chunk.combined {
+            let pinned = buffer.input();
+            // SAFETY: the buffer has room for a part, and this rank's copy has settled.
+            if let Err(error) = unsafe { peers.fold(*combined, pinned) } {
+                // The kernel may be under way.
+                chunk.buffer.take().into_iter().for_each(ChunkBuffer::lose);
+                return Err(error);
+            }
+            // SAFETY: the drainer keeps the buffer until the chunk is over.
+            return unsafe { peers.post(*combined, pinned, chunk.work.count()) };
+        }
+        let (input, output) = (buffer.input().cast_const(), buffer.result(chunk.cut.given()));
         let shape = (self.group.size, self.group.rank);
         if let Some((kind, whole)) = chunk.work.sums {
             let part = Part { first: chunk.cut.first, ..whole };

@@ -19,7 +19,8 @@
 //! The modules are `plan` (chunks, and the rows of memory that each has), `buffer` (pinned memory
 //! for a chunk), `streams` (our streams of a context), `work` (a collective under way), `chunk` (a
 //! part of it), `feeder` and `drainer` (the two threads), `behind` (operations over memory of the
-//! host that come behind it) and `delivery` (what the caller holds). The feeder also takes the
+//! host that come behind it), `peers` (GPUs of a host that combine what they have) and `delivery`
+//! (what the caller holds). The feeder also takes the
 //! group's sums that nobody waits for in the call (`crate::sums`): they are operations one after
 //! another, too, and what is called later comes behind them.
 //!
@@ -34,6 +35,7 @@ mod chunk;
 mod delivery;
 mod drainer;
 mod feeder;
+mod peers;
 mod plan;
 mod streams;
 mod work;
@@ -52,13 +54,14 @@ use crate::engine::{Shared, SignalMask};
 use crate::error::Error;
 use crate::group_state::GroupState;
 use crate::memory::Input;
+use crate::params::Params;
 use crate::posting::{Posting, lacks_buffer};
 use crate::sums::{self, Part, Sum, Taking};
 pub(crate) use behind::Behind;
 use buffer::ChunkBuffers;
 pub(crate) use delivery::Delivery;
 use drainer::Drainer;
-use feeder::{Feeder, Item};
+use feeder::{Feeder, Item, PeersOfHost};
 use plan::Plan;
 use streams::Streams;
 use work::{Ends, Work};
@@ -70,6 +73,8 @@ pub(crate) struct Pipeline {
     plan: Plan,
     /// How many calls have something that is not posted yet.
     queued: Arc<AtomicUsize>,
+    /// The ranks of the host with which this one combines, for as long as the threads run.
+    peers: ManuallyDrop<Arc<PeersOfHost>>,
     queue: ManuallyDrop<Sender<Item>>,
     threads: ManuallyDrop<Vec<JoinHandle<()>>>,
     streams: ManuallyDrop<Mutex<Vec<Arc<Streams>>>>,
@@ -80,10 +85,12 @@ impl Pipeline {
     pub(crate) fn start(shared: &Arc<Shared>, group: &Arc<GroupState>) -> Result<Pipeline, Error> {
         let plan = Plan::new(&shared.limits()?, group.size);
         let queued = Arc::new(AtomicUsize::new(0));
+        let peers = Arc::new(PeersOfHost::new(plan, Params::combines_devices()?));
         let (queue, items) = channel();
         let (to_drainer, passed) = channel();
         let (buffers, returned) = ChunkBuffers::new(plan);
-        let feeder = Feeder::new(shared.clone(), group.clone(), items, buffers, to_drainer, queued.clone());
+        let feeder =
+            Feeder::new(shared.clone(), group.clone(), items, buffers, to_drainer, (queued.clone(), peers.clone()));
         let drainer = Drainer::new(shared.clone(), passed, returned);
         let mut threads = Vec::new();
         for (name, run) in [
@@ -101,6 +108,7 @@ impl Pipeline {
             group: group.clone(),
             plan,
             queued,
+            peers: ManuallyDrop::new(peers),
             queue: ManuallyDrop::new(queue),
             threads: ManuallyDrop::new(threads),
             streams: ManuallyDrop::default(),
@@ -209,8 +217,12 @@ impl Drop for Pipeline {
             // One that has panicked has dropped its share of every operation.
             let _ = thread.join();
         }
-        // SAFETY: as above. What is left to do in these streams goes on.
-        unsafe { ManuallyDrop::drop(&mut self.streams) };
+        // SAFETY: as above. Of what the others of the host have, nothing is read any more: every
+        // buffer has settled. What is left to do in these streams goes on.
+        unsafe {
+            ManuallyDrop::drop(&mut self.peers);
+            ManuallyDrop::drop(&mut self.streams);
+        };
     }
 }
 

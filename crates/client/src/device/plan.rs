@@ -68,6 +68,11 @@ impl Plan {
         }
     }
 
+    /// The same with chunks so many times as long, of which a buffer holds one part.
+    pub(super) fn widened(self, parts: usize) -> Plan {
+        Plan { buffer: self.buffer * parts, shortest: self.shortest * parts, ..self }
+    }
+
     /// How many chunks an operation has.
     pub(super) fn chunks(&self, signature: &Signature) -> u64 {
         signature.count.div_ceil(self.elements(signature))

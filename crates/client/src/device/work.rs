@@ -8,6 +8,7 @@ use trib_wire::{Collective, Signature};
 
 use super::delivery::{Delivery, Issued};
 use super::from_device;
+use super::peers::{self, Peers};
 use super::plan::{Cut, Plan};
 use super::streams::Streams;
 use crate::engine::Shared;
@@ -24,6 +25,8 @@ pub(super) struct Work {
     group: Arc<GroupState>,
     delivery: Arc<Delivery>,
     plan: Plan,
+    /// The ranks of the host that combine in it; none before it is begun.
+    peers: OnceLock<Arc<Peers>>,
     signature: Signature,
     /// The kind of sum that each chunk is, if it is one, and the call of which it is a part.
     pub(super) sums: Option<(SumKind, Part)>,
@@ -74,8 +77,9 @@ impl Work {
         entry: Event,
         streams: Arc<Streams>,
     ) -> Work {
-        let left = AtomicU64::new(plan.chunks(&signature));
-        Work { shared, group, delivery, plan, signature, sums, ends, entry, streams, left, failure: OnceLock::new() }
+        // How many chunks there are is known when it is begun.
+        let (left, peers, failure) = (AtomicU64::new(u64::MAX), OnceLock::new(), OnceLock::new());
+        Work { shared, group, delivery, plan, peers, signature, sums, ends, entry, streams, left, failure }
     }
 
     /// The count of the call.
@@ -83,18 +87,37 @@ impl Work {
         self.signature.count
     }
 
+    /// Whether ranks of a host combine in it, if they can.
+    pub(super) fn may_be_combined(&self) -> bool {
+        peers::concerns(&self.signature, self.sums.is_some())
+    }
+
+    /// The ranks of the host that combine in it.
+    pub(super) fn peers(&self) -> Option<&Arc<Peers>> {
+        self.peers.get()
+    }
+
     /// How many chunks it has.
     pub(super) fn chunks(&self) -> u64 {
-        self.plan.chunks(&self.signature)
+        self.plan().chunks(&self.signature)
     }
 
     /// The chunk with this number.
     pub(super) fn cut(&self, number: u64) -> Cut {
-        self.plan.cut(&self.signature, number, self.group.rank)
+        self.plan().cut(&self.signature, number, self.group.rank)
+    }
+
+    fn plan(&self) -> Plan {
+        self.peers().map_or(self.plan, |peers| peers.plan())
     }
 
     /// Lets its copies wait for what the program has queued before.
-    pub(super) fn begin(&self) -> Result<(), Error> {
+    pub(super) fn begin(&self, peers: Option<Arc<Peers>>) -> Result<(), Error> {
+        if let Some(peers) = peers {
+            let _ = self.peers.set(peers);
+            self.shared.combined.fetch_add(1, Ordering::Relaxed);
+        }
+        self.left.store(self.chunks(), Ordering::Release);
         self.streams.begin(&self.entry).map_err(from_device)
     }
 
@@ -103,6 +126,9 @@ impl Work {
     pub(super) fn fail(&self, error: Error) {
         // What fails because this rank leaves is no cause.
         let _ = self.failure.set(error.clone());
+        if let Some(peers) = self.peers() {
+            peers.leave(&error);
+        }
         if self.group.error().is_none() {
             let why = format!("this rank has left the group: {error}");
             // In a finalized context there is nobody to tell.

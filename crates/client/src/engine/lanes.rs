@@ -90,7 +90,7 @@ impl Engine {
         let now = self.now();
         let plan = self.boards.plan(members, rank).filter(|_| purpose == Purpose::Operations);
         let parts = self.lanes.len() + usize::from(plan.is_some());
-        let state = Arc::new(GroupState::new(rank, members, name, parts));
+        let state = Arc::new(GroupState::new(rank, members, tag, name, parts));
         let mut ids = Vec::with_capacity(self.lanes.len());
         for at in 0..self.lanes.len() {
             match self.lanes[at].create_group(now, members.clone(), (tag, false), state.clone()) {

@@ -31,6 +31,7 @@ mod seals;
 mod sleepers;
 mod wait;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -75,6 +76,8 @@ pub(crate) struct Shared {
     waker: Waker,
     helper_waker: Waker,
     progress: Option<Progress>,
+    /// How many operations were begun in which GPUs of a host combine.
+    pub(crate) combined: AtomicU64,
 }
 
 /// What the poller watches while it sleeps with the engine unlocked.
@@ -153,6 +156,7 @@ impl Shared {
             waker,
             helper_waker,
             progress,
+            combined: AtomicU64::new(0),
         });
         let helper = helper::start(shared.clone()).map_err(|cause| failed("the helper thread", cause))?;
         Ok((shared, helper))
@@ -166,6 +170,12 @@ impl Shared {
     /// Whether a group of these members looks for a board. All ranks get the same answer.
     pub(crate) fn looks_for_board(&self, members: &RankList) -> bool {
         self.trees.as_ref().is_some_and(|trees| trees.have_board(members))
+    }
+
+    /// The members of each host of a group, in the order in which they are folded, if hosts have
+    /// equally many. All ranks get the same answer.
+    pub(crate) fn rows_of_hosts(&self, members: &RankList) -> Option<Vec<Vec<u32>>> {
+        self.trees.as_ref()?.rows(members)
     }
 
     /// Locks the engine for a call of the application.
@@ -259,7 +269,8 @@ impl Shared {
     }
 
     pub(crate) fn counters(&self) -> Result<Counters, Error> {
-        Ok(self.enter()?.counters())
+        let operations_combined = self.combined.load(Ordering::Relaxed);
+        Ok(Counters { operations_combined, ..self.enter()?.counters() })
     }
 
     pub(crate) fn limits(&self) -> Result<Limits, Error> {

@@ -27,6 +27,7 @@ use super::running::Running;
 use super::span::Span;
 use super::{Plan, Reach};
 use crate::completion::Completion;
+use crate::derived_tag::derived_tag;
 use crate::engine::lane::Lane;
 use crate::engine::operation::Operation;
 use crate::error::Error;
@@ -332,9 +333,9 @@ fn begin_heads(
     (members, tag): (&RankList, u64),
     name: &GroupName,
 ) -> Option<(GroupId, Arc<GroupState>)> {
-    let (heads, tag) = (span.heads(members), Span::tag(tag, members));
+    let (heads, tag) = (span.heads(members), derived_tag("heads", tag, members));
     let name = between_hosts(name.as_str());
-    let state = Arc::new(GroupState::new(span.home(), &heads, name, 1));
+    let state = Arc::new(GroupState::new(span.home(), &heads, tag, name, 1));
     let made = tree.begin_heads(now, heads, tag, state.clone());
     let made = made.inspect_err(|cause| tracing::debug!(%cause, "there is no group of a group's first members"));
     made.ok().map(|id| (id, state))

@@ -50,6 +50,29 @@ impl HostTrees {
         self.shape(members).is_some()
     }
 
+    /// The members of each host by their positions in the group, in the order in which they are
+    /// folded; `None` unless hosts have equally many of them, two or more, that are folded in one
+    /// row each. Every rank gets the same answer.
+    pub(crate) fn rows(&self, members: &RankList) -> Option<Vec<Vec<u32>>> {
+        let (mut tops, mut hosts): (Vec<NodeId>, Vec<Vec<_>>) = (Vec::new(), Vec::new());
+        for (member, rank) in members.iter().enumerate() {
+            let (top, way) = self.way(rank.0)?;
+            let known = tops.iter().position(|other| *other == top).unwrap_or(tops.len());
+            if known == tops.len() {
+                tops.push(top);
+                hosts.push(Vec::new());
+            }
+            hosts[known].push((member, way));
+        }
+        let row = |ways: &[(usize, Vec<ChildIndex>)]| {
+            let Shape::Node(parts) = shape_of(ways, 0)? else { return None };
+            let member = |part: &Shape| if let Shape::Member(member) = part { Some(*member as u32) } else { None };
+            parts.iter().map(member).collect::<Option<Vec<u32>>>()
+        };
+        let rows: Vec<_> = hosts.iter().map(|ways| row(ways)).collect::<Option<_>>()?;
+        rows.iter().all(|row| row.len() == rows[0].len()).then_some(rows)
+    }
+
     /// How a group of several ranks of one host is folded; `None` if it is none. Every member gets
     /// the same answer.
     pub(super) fn shape(&self, members: &RankList) -> Option<Shape> {
@@ -155,6 +178,18 @@ pub(super) mod tests {
         assert_eq!(told(&trees, &[0, 1, 2, 3, 4]).as_deref(), Some("((0 2) 3 (1 4))"));
         assert_eq!(told(&trees, &[0, 2]).as_deref(), Some("(0 1)"), "a node with one child passes on what that gives");
         assert_eq!(told(&trees, &[0, 3, 4]).as_deref(), Some("(0 1 2)"));
+    }
+
+    #[test]
+    fn hosts_have_rows_where_they_have_equally_many_in_one_row_each() {
+        let nodes = [(1, Some((0, 0))), (2, Some((0, 1))), (3, Some((2, 1)))];
+        let trees = trees(&nodes, &[(1, 0), (2, 0), (1, 1), (2, 2), (3, 0), (3, 1)]);
+        let rows = |ranks: &[u32]| trees.rows(&RankList::from_ranks(ranks.iter().copied()));
+        assert_eq!(rows(&[0, 1, 2, 3]), Some(vec![vec![0, 2], vec![1, 3]]));
+        assert_eq!(rows(&[3, 2, 1, 0]), Some(vec![vec![2, 0], vec![3, 1]]), "in the order of the fold");
+        assert_eq!(rows(&[0, 2]), Some(vec![vec![0, 1]]), "one host");
+        assert_eq!((rows(&[0, 1]), rows(&[0, 1, 2]), rows(&[0, 9])), (None, None, None));
+        assert_eq!(rows(&[1, 4, 5]), None, "domains round by themselves");
     }
 
     #[test]

@@ -8,9 +8,6 @@
 //! The heads are a group of their own, in which each gives what its host has come to. All members
 //! know all of this from the job's tree, so they agree without a word.
 
-use std::hash::Hasher;
-
-use siphasher::sip::SipHasher24;
 use trib_transport::memory::{Board, MEMBERS_MAX};
 use trib_wire::{NodeId, RankList};
 
@@ -134,18 +131,6 @@ impl Span {
     pub(super) fn heads(&self, members: &RankList) -> RankList {
         RankList::from_ranks(self.heads.iter().filter_map(|head| members.nth(*head)).map(|rank| rank.0))
     }
-
-    /// The number that tells the heads' group from others with the same heads: of the group with
-    /// this number and these members there is one.
-    pub(super) fn tag(tag: u64, members: &RankList) -> u64 {
-        let mut hasher = SipHasher24::new();
-        hasher.write(b"tributary heads");
-        hasher.write_u64(tag.to_le());
-        for rank in members.iter() {
-            hasher.write_u32(rank.0.to_le());
-        }
-        hasher.finish()
-    }
 }
 
 /// What the ranks of a host have in common in the job's tree.
@@ -197,13 +182,5 @@ mod tests {
         assert!(span(&[0, 1, 5], 0).is_none(), "one on each host");
         assert!(span(&[0, 2, 4], 0).is_none(), "one host");
         assert!(span(&[0, 2, 5], 2).is_some(), "also the one that is alone takes part");
-    }
-
-    #[test]
-    fn groups_with_the_same_heads_have_other_numbers() {
-        let tag = |tag, ranks: &[u32]| Span::tag(tag, &RankList::from_ranks(ranks.iter().copied()));
-        assert_ne!(tag(7, &[0, 1, 2]), tag(7, &[0, 1, 4]));
-        assert_ne!(tag(7, &[0, 1, 2]), tag(8, &[0, 1, 2]));
-        assert_eq!(tag(7, &[0, 1, 2]), tag(7, &[0, 1, 2]));
     }
 }

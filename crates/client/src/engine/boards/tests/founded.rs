@@ -87,7 +87,7 @@ struct Candidate {
 
 impl Candidate {
     fn new(plan: Plan, ranks: &RankList, (me, seat): (usize, Seat), refusal: Option<Refusal>) -> Candidate {
-        let state = GroupState::new(me as u32, ranks, GroupName::default(), 1);
+        let state = GroupState::new(me as u32, ranks, 0, GroupName::default(), 1);
         let founding = Founding::new(GroupId(0), ranks.clone(), 0, &state, plan, seat);
         Candidate {
             founding: Some(Box::new(founding)),
