@@ -167,8 +167,9 @@ int trib_group_create_nb(trib_context *ctx, const uint32_t *world_ranks, uint32_
 int trib_group_create_named_nb(trib_context *ctx, const uint32_t *world_ranks, uint32_t size, uint64_t tag, const char *name,
                                trib_group **group, trib_request **request);
 
-/* Leaves the group and frees its handle. The call is local. Operations still outstanding fail. NULL
- * is allowed. */
+/* Leaves the group and frees its handle. The call is local, but where GPUs of a host combine
+ * (TRIB_CUDA_PEERS) it waits for the host's other ranks for two seconds at most. Operations still
+ * outstanding fail. NULL is allowed. */
 int trib_group_free(trib_group *group);
 
 /* Leaves the group as trib_group_free does, but the handle stays valid until trib_group_free is

@@ -242,6 +242,8 @@ def combined(argument):
     for request, found, expected, _ in posted:
         request.wait(60000)
         same(found.read(), expected)
+    # Who frees a group waits for the others of its host for a second, and not longer.
+    group.barrier().wait()
     group.free()
     told = {name: cuda.standInCount(name.encode()) for name in (
         "cuLaunchKernel", "copy device-host", "cuMemAlloc", "cuMemFree", "cuIpcOpenMemHandle", "cuIpcCloseMemHandle",
@@ -326,6 +328,46 @@ def failing(argument):
         group.free()
     context.finalize()
     return told
+
+
+def disagreeing(argument):
+    """After a long sum that all take, one rank calls something else; what each is told."""
+    open_driver()
+    context = native.Context()
+    group, stream = context.group(), new_stream()
+    vector = Array(values(group.rank, 200_000))
+    post(group, "allreduce", native.IN_PLACE, vector, 200_000, F32, SUM, stream).wait(60000)
+    dtype, op, count = argument["odd"] if group.rank == argument["rank"] else argument["even"]
+    request = post(group, "allreduce", native.IN_PLACE, vector, count, native.DTYPES[dtype][0], native.OPS[op], stream)
+    try:
+        request.wait(60000)
+    except native.Failed as failed:
+        return {"status": failed.status, "text": failed.text}
+    return {"status": 0, "text": ""}
+
+
+def leaving(argument):
+    """After a long sum that all take, one rank leaves the group, once the others have begun another;
+    what each is told, and how long after."""
+    open_driver()
+    context = native.Context()
+    group, stream, count = context.group(), new_stream(), 200_000
+    vector = Array(values(group.rank, count))
+    post(group, "allreduce", native.IN_PLACE, vector, count, F32, SUM, stream).wait(60000)
+    if group.rank == argument["rank"]:
+        for other in range(group.size):
+            if other != group.rank:
+                await_note(other)
+        group.free()
+        return None
+    request = post(group, "allreduce", native.IN_PLACE, vector, count, F32, SUM, stream)
+    note(1)
+    began = time.monotonic()
+    try:
+        request.wait(60000)
+    except native.Failed as failed:
+        return {"status": failed.status, "took": time.monotonic() - began}
+    return {"status": 0, "took": time.monotonic() - began}
 
 
 def refused(argument):

@@ -79,7 +79,22 @@ class DevicePeers(unittest.TestCase):
             self.assertGreaterEqual(compared, 2 * 3 * 3)
 
     def test_what_is_begun_later_comes_behind(self):
-        self.results("order", {"count": 70_000, "turns": 4})
+        for counters in self.results("order", {"count": 70_000, "turns": 4}):
+            self.assertEqual(counters["operations_combined"], 3 * 4)
+
+    def test_ranks_that_disagree_are_told(self):
+        even = ["float32", "sum", 100_000]
+        for odd in (["float32", "max", 100_000], ["int32", "sum", 100_000], ["float32", "sum", 100_001], ["float32", "sum", 1000]):
+            with self.subTest(odd):
+                for told in self.results("disagreeing", {"rank": 1, "even": even, "odd": odd}):
+                    self.assertEqual(told["status"], -6, told)
+
+    def test_nobody_waits_for_a_rank_that_leaves(self):
+        for hosts in ("two hosts of two", "one host of three"):
+            results = self.results("leaving", {"rank": 1}, hosts=hosts)
+            for told in (results[0], *results[2:]):
+                self.assertEqual(told["status"], -7, results)
+                self.assertLess(told["took"], 20, results)
 
     def test_nothing_hangs_when_calls_return_only_when_all_is_done(self):
         for told in self.results("combined", {"operations": OPERATIONS}, env={"CUDA_LAUNCH_BLOCKING": "1"}):

@@ -94,6 +94,7 @@ impl Params {
             return Err(objection.clone());
         }
         Params::shares_memory()?;
+        Params::combines_devices()?;
         Params::sums()?;
         let (rank, size) = (self.rank, self.size);
         if size == 0 || size > trib_wire::ranks::WORLD_MAX {

@@ -9,7 +9,7 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use crate::error::Error;
 use crate::ipc_handle::IpcHandle;
 
-/// A context, a stream or an event, as the driver names it.
+/// A context, a stream, an event, a module or a function, as the driver names it.
 pub(crate) type Handle = *mut c_void;
 
 /// Declares functions of the driver that are there together or not at all: a field for each, and a

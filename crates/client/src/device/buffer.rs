@@ -1,4 +1,5 @@
-//! Pinned memory for one chunk: its input, and behind that its result.
+//! Pinned memory for one chunk: its input, and behind that its result; of a chunk that ranks of a
+//! host combine, this rank's part.
 
 use std::mem::ManuallyDrop;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -108,6 +109,11 @@ impl ChunkBuffer {
 
     /// Gives the buffer up: the engine may still write to it.
     pub(super) fn lose(mut self) {
+        self.keep();
+    }
+
+    /// Lets its memory stay for good: something may be under way there of which no event tells.
+    pub(super) fn keep(&mut self) {
         self.is_lost = true;
     }
 }

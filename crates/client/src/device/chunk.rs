@@ -54,7 +54,7 @@ impl Chunk {
         let (streams, output) = (&self.work.streams, self.work.ends.output);
         if let Some((peers, combined)) = &self.combined {
             // SAFETY: the result of the part has come to the buffer.
-            unsafe { peers.show(*combined, buffer.input()) }?;
+            unsafe { peers.show(*combined, buffer.input()) }.inspect_err(|_| buffer.keep())?;
             let current = streams.context().enter().map_err(from_device)?;
             let copies = peers.copies(*combined, output.wrapping_add(rows.first));
             // SAFETY: as below. The ranks whose memory it is keep it until this one has come to the

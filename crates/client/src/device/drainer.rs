@@ -39,7 +39,10 @@ impl Drainer {
     }
 
     fn await_result(&self, completion: &Completion, chunk: &mut Chunk) -> Result<(), Error> {
-        let outcome = self.shared.wait_as_own(completion);
+        let outcome = match &chunk.combined {
+            Some((peers, _)) => peers.wait(completion),
+            None => self.shared.wait_as_own(completion),
+        };
         if !completion.is_done() {
             // The engine has failed for good, and the memory may still be in its hands.
             if let Some(buffer) = chunk.buffer.take() {

@@ -41,6 +41,8 @@ enum Ahead {
     Chunk(Chunk),
     Host(Posting, ToPost),
     Sum(ToTake),
+    /// Before the chunks that are combined: whether all ranks have called the same.
+    Agree(Arc<Work>),
 }
 
 pub(super) struct Feeder {
@@ -111,6 +113,9 @@ impl Feeder {
                     relaxed.get_or_insert_with(|| driver().and_then(Relaxed::enter).ok());
                     if let Err(error) = self.peers_for(&work).and_then(|peers| work.begin(peers)) {
                         work.fail(error);
+                    }
+                    if work.peers().is_some() {
+                        self.ahead.push_back(Ahead::Agree(work.clone()));
                     }
                     self.cutting = Some((work, 0));
                 }
@@ -188,6 +193,12 @@ impl Feeder {
                 to_take.take(|sum| self.take(sum));
                 true
             }
+            Ahead::Agree(work) => {
+                if let Err(error) = peers::agree(&self.shared, &self.group, work.signature()) {
+                    work.fail(error);
+                }
+                false
+            }
             Ahead::Chunk(mut chunk) => {
                 let is_last = chunk.is_last;
                 let posted = self.post_chunk(&mut chunk);
@@ -217,12 +228,9 @@ impl Feeder {
         }
         if let Some((peers, combined)) = &chunk.combined {
             let pinned = buffer.input();
-            // SAFETY: the buffer has room for a part, and this rank's copy has settled.
-            if let Err(error) = unsafe { peers.fold(*combined, pinned) } {
-                // The kernel may be under way.
-                chunk.buffer.take().into_iter().for_each(ChunkBuffer::lose);
-                return Err(error);
-            }
+            peers.give()?;
+            // SAFETY: the buffer has room for a part.
+            unsafe { peers.fold(*combined, pinned) }.inspect_err(|_| buffer.keep())?;
             // SAFETY: the drainer keeps the buffer until the chunk is over.
             return unsafe { peers.post(*combined, pinned, chunk.work.count()) };
         }

@@ -82,6 +82,11 @@ impl Work {
         Work { shared, group, delivery, plan, peers, signature, sums, ends, entry, streams, left, failure }
     }
 
+    /// What was called.
+    pub(super) fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
     /// The count of the call.
     pub(super) fn count(&self) -> u64 {
         self.signature.count

@@ -44,12 +44,17 @@ impl Shared {
 
     /// The same for a thread of the library's, which waits without a limit.
     pub(crate) fn wait_as_own(&self, completion: &Completion) -> Result<(), Error> {
+        self.wait_as_own_for(completion, None)
+    }
+
+    /// The same with a limit.
+    pub(crate) fn wait_as_own_for(&self, completion: &Completion, timeout: Option<Duration>) -> Result<(), Error> {
         if let Some(outcome) = completion.outcome() {
             return outcome;
         }
         let mut engine = self.enter()?;
         engine.now();
-        self.wait_inside(engine, completion, None, Waiter::Own)
+        self.wait_inside(engine, completion, timeout, Waiter::Own)
     }
 
     /// Waits with the engine already locked and the clock just read, as after posting.

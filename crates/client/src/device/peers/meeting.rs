@@ -8,10 +8,14 @@
 //! ```
 //! These are operations of the group, behind the same others on every rank.
 
+use std::hash::Hasher;
 use std::mem::ManuallyDrop;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use siphasher::sip::SipHasher24;
 use trib_device::{Context, Imported, IpcHandle, Memory, Stream};
+use trib_wire::directory::Numbers;
 use trib_wire::{DataType, ReduceOp, Signature};
 
 use super::super::from_device;
@@ -38,7 +42,7 @@ struct Prepared {
 /// behind the same operations of the group, and get the same answer; it fails if the group does.
 pub(in super::super) fn meet(
     shared: &Arc<Shared>,
-    group: &GroupState,
+    group: &Arc<GroupState>,
     (plan, context): (Plan, Context),
     may: bool,
 ) -> Result<Option<Peers>, Error> {
@@ -68,7 +72,8 @@ pub(in super::super) fn meet(
     match (prepared, mapped) {
         (Ok(prepared), Ok(others)) if all => {
             let Prepared { groups, position, stream, own, .. } = prepared;
-            Ok(Some(Peers { groups, position, plan, stream, own, others, folds: Mutex::default() }))
+            let (group, folds, is_lost) = (group.clone(), Mutex::default(), AtomicBool::new(false));
+            Ok(Some(Peers { group, groups, position, plan, stream, own, others, folds, is_lost }))
         }
         (prepared, mapped) => {
             // Nobody frees what another one has mapped.
@@ -79,6 +84,27 @@ pub(in super::super) fn meet(
             Ok(None)
         }
     }
+}
+
+/// Finds out whether all members have called the same operation, which barriers do not show.
+pub(in super::super) fn agree(shared: &Arc<Shared>, group: &GroupState, signature: &Signature) -> Result<(), Error> {
+    let mut hasher = SipHasher24::new();
+    let Signature { collective, dtype, op, root, count, .. } = *signature;
+    hasher.write(&[collective.code(), dtype.code(), op.code()]);
+    hasher.write_u32(root.to_le());
+    hasher.write_u64(count.to_le());
+    let mark = hasher.finish();
+    // The least of all and the largest of all are the same.
+    let input: Vec<u8> = [mark, !mark].into_iter().flat_map(u64::to_le_bytes).collect();
+    let least = Talk { shared, group }.run(operation::allreduce(2, DataType::U64, ReduceOp::Min), &input, 16)?;
+    if least == input {
+        return Ok(());
+    }
+    Err(Error::Mismatch(format!(
+        "the ranks of {} do not agree on an operation over memory of GPUs: this one called {}, another one did not",
+        group.words(),
+        signature.told(&Numbers)
+    )))
 }
 
 impl Prepared {

@@ -18,9 +18,10 @@
 //! (`trib_reduce::ptx`), so that the bits are those of the same call over memory of the host.
 //!
 //! Ranks wait for each other in barriers of two groups that the library makes for each host, and
-//! parts travel in operations of a third one between the hosts (`groups`). So a rank that dies or
-//! leaves ends these, as it ends all operations, and nobody waits for it. `meeting` is how members
-//! find out whether all of them can.
+//! parts travel in operations of a third one between the hosts (`groups`). A rank that dies or
+//! leaves ends these, as it ends all operations; who waits for others that do not come any more,
+//! because the program's group has failed or was left, leaves them soon after. `meeting` is how
+//! members find out whether all of them can, and whether all have called the same.
 //!
 //! Invariants: chunks use the parts of the device memory in turn, and all ranks the same one for
 //! the same chunk; who comes to a chunk's first barrier has read all that the one before in the
@@ -31,6 +32,7 @@ mod meeting;
 
 use std::mem::ManuallyDrop;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -47,10 +49,12 @@ use crate::group_state::GroupState;
 use crate::memory::Input;
 use crate::posting::Posting;
 use groups::Groups;
-pub(super) use meeting::meet;
+pub(super) use meeting::{agree, meet};
 
 /// The ranks of a host that combine, as one of them sees it.
 pub(super) struct Peers {
+    /// The program's group, and those that were made for it.
+    group: Arc<GroupState>,
     groups: Groups,
     /// This rank's position among those of its host, in the order of the fold.
     position: usize,
@@ -61,6 +65,8 @@ pub(super) struct Peers {
     /// That of the others by their positions; `None` for this rank.
     others: Vec<Option<Imported>>,
     folds: Mutex<Vec<(DataType, ReduceOp, Arc<Kernel>)>>,
+    /// A kernel may be under way of which no event tells.
+    is_lost: AtomicBool,
 }
 
 /// A chunk that is combined.
@@ -96,13 +102,17 @@ impl Peers {
         self.memory(self.position, chunk, false)
     }
 
-    /// Waits until all ranks of the host have copied the chunk, and folds this rank's part of it,
-    /// to pinned memory if it is to travel.
+    /// Waits until all ranks of the host have copied the next chunk. This rank has.
+    pub(super) fn give(&self) -> Result<(), Error> {
+        self.meet(&self.groups.given)
+    }
+
+    /// Folds this rank's part of a chunk, to pinned memory if it is to travel. If that fails, a
+    /// kernel may still write there.
     ///
     /// # Safety
-    /// The pinned memory has room for a part, and this rank's copy is done.
+    /// The pinned memory has room for a part, and all ranks of the host have copied the chunk.
     pub(super) unsafe fn fold(&self, chunk: Combined, pinned: *mut u8) -> Result<(), Error> {
-        self.meet(&self.groups.given)?;
         let part = self.part(chunk, self.position);
         if part.is_empty() {
             return Ok(());
@@ -118,8 +128,8 @@ impl Peers {
         // SAFETY: all ranks have copied the chunk, and use the memory again only when this one has
         // come to the next barrier.
         unsafe { fold.launch(&current, &self.stream, &mut arguments, count) }.map_err(from_device)?;
-        let folded = self.stream.record(&current).map_err(from_device)?;
-        folded.wait().map_err(from_device)
+        let folded = self.stream.record(&current).and_then(|event| event.wait());
+        folded.inspect_err(|_| self.is_lost.store(true, Ordering::Relaxed)).map_err(from_device)
     }
 
     /// Posts this rank's part between the hosts, as a stretch of a call with this count.
@@ -141,7 +151,8 @@ impl Peers {
         shared.post(between, posting.stretch_of(whole.div_ceil(self.others.len() as u64)))
     }
 
-    /// Shows the others this rank's part of the result, and waits until all parts are there.
+    /// Shows the others this rank's part of the result, and waits until all parts are there. If
+    /// that fails, a copy may still read the pinned memory.
     ///
     /// # Safety
     /// The part has come to the pinned memory.
@@ -192,7 +203,26 @@ impl Peers {
 
     /// Waits until all ranks of such a group are here.
     fn meet(&self, group: &GroupState) -> Result<(), Error> {
-        self.groups.shared.wait_as_own(&*self.groups.barrier(group)?)
+        self.wait(&*self.groups.barrier(group)?)
+    }
+
+    /// Waits for an operation of these groups, as a thread of the library's. If the program's group
+    /// has failed or was left, others may not come: then this rank leaves, too, but not at once, as
+    /// what they have still posted may be on its way.
+    pub(super) fn wait(&self, completion: &Completion) -> Result<(), Error> {
+        let mut noticed: Option<Instant> = None;
+        loop {
+            let waited = self.groups.shared.wait_as_own_for(completion, Some(WATCH));
+            if let Some(outcome) = completion.outcome() {
+                return outcome;
+            }
+            let Err(Error::Timeout(_)) = waited else { return waited };
+            if let Some(error) = self.group.error()
+                && noticed.get_or_insert_with(Instant::now).elapsed() >= GRACE
+            {
+                self.leave(error);
+            }
+        }
     }
 
     /// The compiled fold, which is made once.
@@ -230,6 +260,11 @@ impl Drop for Peers {
     fn drop(&mut self) {
         // A graph that the program captures meanwhile is not spoilt.
         let _relaxed = driver().and_then(Relaxed::enter);
+        if self.is_lost.load(Ordering::Relaxed) {
+            std::mem::forget((std::mem::take(&mut self.others), std::mem::take(&mut self.folds)));
+            return;
+        }
+        self.folds.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
         // Nobody frees what another one has mapped.
         self.others.clear();
         match self.part_from_others() {
@@ -269,6 +304,10 @@ const ALIGNMENT: usize = 256;
 const BLOCK: usize = 2 << 20;
 /// The most ranks of a host that combine: a fold has registers for each.
 const RANKS_MAX: usize = 16;
+/// How often a rank that waits for others looks whether they may still come, and how long it waits
+/// for what they have posted before.
+const WATCH: Duration = Duration::from_millis(100);
+const GRACE: Duration = Duration::from_secs(1);
 /// How long a rank that frees its group waits for others of its host.
 const PATIENCE: Duration = Duration::from_secs(1);
 const LOOKS: Pause = Pause::growing(Duration::from_micros(50), Duration::from_millis(2), 4);
