@@ -3,7 +3,6 @@ bits, an order that shows overlap, no wait for a whole device, and errors that r
 
 import json
 import pathlib
-import tempfile
 import unittest
 
 import stand_in_driver
@@ -17,14 +16,12 @@ RANKS = 3
 class Device(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(prefix="trib-device-")
-        cls.addClassCleanup(cls.folder.cleanup)
-        stand_in_driver.build(cls.folder.name)
+        cls.driver = stand_in_driver.built_for(cls)
         cls.fabric = Fabric()
         cls.addClassCleanup(cls.fabric.__exit__)
 
     def ranks(self, function, argument=None, env=None, fabric=None, quota=QUOTA):
-        env = {"LD_LIBRARY_PATH": self.folder.name, **(env or {})}
+        env = {"LD_LIBRARY_PATH": self.driver, **(env or {})}
         return Ranks(fabric or self.fabric, RANKS, "device_worker", function, argument, quota, env)
 
     def results(self, *arguments, **named):

@@ -3,7 +3,6 @@ stand-in for the driver: right bits, less over each bus, and errors that reach e
 
 import json
 import pathlib
-import tempfile
 import unittest
 
 import stand_in_driver
@@ -28,15 +27,13 @@ LONG = 6
 class DevicePeers(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(prefix="trib-device-")
-        cls.addClassCleanup(cls.folder.cleanup)
-        stand_in_driver.build(cls.folder.name)
+        cls.driver = stand_in_driver.built_for(cls)
         cls.fabric = Fabric(shared_host=True)
         cls.addClassCleanup(cls.fabric.__exit__)
 
     def ranks(self, function, argument=None, hosts="two hosts of two", env=None, through=()):
         hosts = HOSTS[hosts]
-        env = {"LD_LIBRARY_PATH": self.folder.name, "TRIB_CUDA_PEERS": "on", "STAND_IN_DELAY_US": "50", **(env or {})}
+        env = {"LD_LIBRARY_PATH": self.driver, "TRIB_CUDA_PEERS": "on", "STAND_IN_DELAY_US": "50", **(env or {})}
         return Ranks(self.fabric, len(hosts), "device_worker", function, argument, QUOTA, env, through, hosts)
 
     def results(self, *arguments, **named):

@@ -17,6 +17,11 @@ use trib_wire::{DataType, ReduceOp, Scalar};
 /// The name of the kernel in each text.
 pub const NAME: &str = "fold";
 
+/// Whether there are folds of such vectors.
+pub fn is_known(dtype: DataType, op: ReduceOp) -> bool {
+    Number::of(dtype).is_some_and(|number| number.step(op).is_some())
+}
+
 /// The text of a fold of so many vectors, one or more; `None` where there is none: of pairs, and of
 /// what the tree does not reduce. The kernel takes, as 64 bits each, the address of the result, the
 /// number of elements, and the addresses of the vectors, all at multiples of an element's size. It

@@ -154,7 +154,7 @@ impl Feeder {
     /// The ranks of this host that combine in an operation. The members find out together who does,
     /// behind all that was begun before.
     fn peers_for(&mut self, work: &Work) -> Result<Option<Arc<Peers>>, Error> {
-        if !work.may_be_combined() {
+        if matches!(self.peers.found.get(), Some(None)) || !work.may_be_combined() {
             return Ok(None);
         }
         if self.peers.found.get().is_none() {

@@ -88,7 +88,7 @@ impl Combined {
 pub(super) fn concerns(signature: &Signature, is_sum: bool) -> bool {
     let Signature { collective, dtype, op, count, .. } = *signature;
     let is_long = count.saturating_mul(dtype.size() as u64) >= SHORTEST;
-    collective == Collective::Allreduce && !is_sum && is_long && ptx::fold(dtype, op, 2).is_some()
+    collective == Collective::Allreduce && !is_sum && is_long && ptx::is_known(dtype, op)
 }
 
 impl Peers {
