@@ -61,6 +61,27 @@ fn the_library_can_be_unloaded() {
 }
 
 #[test]
+fn what_happens_is_logged_where_the_environment_asks_and_the_library_can_still_be_unloaded() {
+    let program = build("unload.c", Linked::No);
+    let logged = |level: &str| {
+        let mut command = program_command(&program);
+        let output = command.arg(library()).env("TRIB_LOG", level).env("TRIB_HOST", "h0").output().unwrap();
+        assert!(output.status.success(), "{level}: {output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(logged(""), "");
+    assert_eq!(logged("warn"), "");
+    let line = "[5] tributary info: this rank has joined no job cause=rank 5 does not exist in a job of 2";
+    for (level, warnings) in [("info", 0), ("nonsense", 1)] {
+        let lines = logged(level);
+        assert!(lines.lines().all(|line| line.starts_with("h0:")), "{lines}");
+        assert_eq!(lines.lines().filter(|found| found.ends_with(line)).count(), 2, "{lines}");
+        assert_eq!(lines.matches("[5] tributary warning: TRIB_LOG: the log level").count(), warnings, "{lines}");
+        assert_eq!(lines.lines().count(), 2 + warnings, "{lines}");
+    }
+}
+
+#[test]
 fn every_collective_works_in_a_fabric() {
     let program = build("collectives.c", Linked::Yes);
     let fabric = Fabric::up();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loads the library, has an error on two threads, and unloads it. Nothing of the library stays
- * mapped, and the threads end as usual.
+ * Loads the library, has an error on two threads, which log it if the environment asks for that,
+ * and unloads it. Nothing of the library stays mapped, and the threads end as usual.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -33,7 +33,13 @@ static int fails_with_words(void)
 {
     init_call init = (init_call)(intptr_t)dlsym(library, "trib_init");
     text_call last_error = (text_call)(intptr_t)dlsym(library, "trib_last_error");
-    return init && last_error && init(NULL, NULL) == TRIB_ERR_INVALID && last_error()[0] != 0;
+    trib_params params;
+    trib_context *context = NULL;
+    memset(&params, 0, sizeof params);
+    params.struct_size = sizeof params;
+    params.rank = 5;
+    params.size = 2;
+    return init && last_error && init(&params, &context) == TRIB_ERR_INVALID && last_error()[0] != 0;
 }
 
 static void *other(void *unused)

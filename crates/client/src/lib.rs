@@ -46,6 +46,7 @@ mod group;
 mod group_state;
 mod join;
 mod lanes;
+mod log;
 mod memory;
 pub mod operation;
 pub mod params;

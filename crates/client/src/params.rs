@@ -269,6 +269,8 @@ fn system_host_name() -> Result<String, Error> {
     }
 }
 
+/// What the process logs: a level, or `crate=level,...`; nothing if unset.
+pub const LOG_ENV: &str = "TRIB_LOG";
 /// The rank of this process, set by `trib run`.
 pub const RANK_ENV: &str = "TRIB_RANK";
 /// The number of ranks of the job, set by `trib run`.

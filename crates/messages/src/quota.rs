@@ -406,7 +406,7 @@ pub const QUOTA: [QuotaRow; 24] = [
     row(QuotaField::HeartbeatMs, "heartbeat_ms", "ms", [100, MANY, 1], [1_000, 60_000])
         .means("a silent side sends a sign of life this often"),
     row(QuotaField::DeadAfterMs, "dead_after_ms", "ms", [1, MANY, 1], [60_000, 3_600_000])
-        .means("a rank, or a node that has no backup, is dead if it leaves questions without an answer for this long; a node that has one after 5 s, and after twice as long in each epoch behind one without results; at least three heartbeats"),
+        .means("a rank, or a node whose place nothing else may take, is dead if it leaves questions without an answer for this long; a node with a backup or a deputy after 5 s, and after twice as long in each epoch behind one without results; at least three heartbeats"),
     row(QuotaField::NodeMemory, "node_memory", "bytes", [1, u64::MAX, 1], [1 << 30, 16 << 30])
         .said_by(Speaker::Fabric)
         .means("bytes of one job's buffers at one aggregation node, over all its lanes"),

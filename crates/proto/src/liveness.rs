@@ -25,7 +25,7 @@ use crate::time::Nanos;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Peer {
     /// It may compute or be stopped in a debugger, and nothing else can do its part: a rank, or a
-    /// node without a backup.
+    /// node with neither backup nor deputy.
     Only,
     /// A node that another process can take the place of, after so many epochs without fruit.
     Replaceable(u32),

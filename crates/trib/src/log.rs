@@ -19,7 +19,7 @@ use crate::failure::{Failure, PREFIX};
 /// the terminal, the journal or the file needs.
 pub fn init_daemon(filter: &str, file: Option<&Path>) -> Result<(), Failure> {
     trib_service::log::init(filter, file).map_err(|error| match error {
-        LogError::Filter { .. } => Failure::Usage(error.to_string()),
+        LogError::Filter(_) => Failure::Usage(error.to_string()),
         LogError::File { .. } => Failure::environment(error),
     })
 }
@@ -54,7 +54,7 @@ where
 /// not used, because it should not stop a tool.
 fn filter() -> Targets {
     let text = std::env::var("TRIB_LOG").unwrap_or_default();
-    trib_service::log::filter(&text).unwrap_or_else(|error| {
+    trib_log::filter(&text).unwrap_or_else(|error| {
         eprintln!("{PREFIX}warning: TRIB_LOG: {error}");
         Targets::new().with_default(LevelFilter::INFO)
     })

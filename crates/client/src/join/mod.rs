@@ -25,6 +25,7 @@ pub(crate) use ties::Ties;
 use trib_messages::prediction::Prediction;
 
 use crate::error::Error;
+use crate::log;
 use crate::params::Params;
 use hold::Hold;
 
@@ -37,11 +38,18 @@ pub(crate) struct Joined {
 
 /// Joins the job.
 pub(crate) fn join(mut params: Params) -> Result<Joined, Error> {
-    match params.oob.take() {
+    log::begin(&params);
+    let began = Instant::now();
+    let joined = match params.oob.take() {
         Some(oob) => exchange::join(&params, oob),
         // Without an exchange the manager itself ends the wait of the others.
         None => params.check().and_then(|()| rendezvous::join(&params)),
+    };
+    match &joined {
+        Ok(_) => tracing::info!(ranks = params.size, after = ?began.elapsed(), "this rank has joined its job"),
+        Err(cause) => tracing::info!(%cause, "this rank has joined no job"),
     }
+    joined
 }
 
 /// The end of the time that the caller allows.

@@ -23,7 +23,7 @@ pub struct Local {
     pub leaves: u16,
     /// Worker threads of each node: 1 to 64.
     pub workers: u16,
-    /// Backups of each logical node: 0 to 15.
+    /// Backups of each logical node: 0 to 11.
     #[serde(default)]
     pub backups: u16,
     /// Whether ranks of this machine share a host, as they do. Else each counts as one on a host of

@@ -95,7 +95,7 @@ impl Kind {
             Kind::Address => address(text).map(Value::Address),
             Kind::Addresses => addresses(text).map(Value::Addresses),
             Kind::Manager => text.parse().map(Value::Manager).map_err(|error: trib_control::Error| error.to_string()),
-            Kind::Filter => match crate::log::filter(text) {
+            Kind::Filter => match trib_log::filter(text) {
                 Ok(_) => Ok(Value::Text(text.to_owned())),
                 Err(error) => Err(error.to_string()),
             },

@@ -16,4 +16,4 @@ mod supervisor;
 mod text;
 
 pub use install::{Done, ServiceError, Target};
-pub use text::{NameError, Service};
+pub use text::{NameError, Service, is_hidden};

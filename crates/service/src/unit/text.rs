@@ -90,6 +90,11 @@ impl Service {
     }
 }
 
+/// Whether a unit cannot see what lies at this path.
+pub fn is_hidden(path: &Path) -> bool {
+    HIDDEN.iter().any(|folder| path.starts_with(folder))
+}
+
 /// One word of a command line in a unit.
 fn word(text: &str) -> String {
     let text = text.replace('%', "%%").replace('$', "$$");
@@ -104,6 +109,9 @@ fn word(text: &str) -> String {
 pub(super) fn user(daemon: Daemon) -> String {
     format!("tributary-{daemon}")
 }
+
+/// What `ProtectHome` and `PrivateTmp` hide from a unit, systemd.exec(5).
+const HIDDEN: [&str; 5] = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
 
 /// The folder of configurations.
 pub(super) const CONFIGURATION: &str = "/etc/tributary";
@@ -190,6 +198,16 @@ mod tests {
         );
         for bad in ["", "a b", "../x", "x.service", &"x".repeat(65)] {
             assert!(Service::new(Daemon::Node, Some(bad)).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_unit_sees_no_home_and_no_temporary_folder() {
+        for hidden in ["/root/tributary/bin/trib", "/home/ada/bin/trib", "/tmp/trib", "/var/tmp/x/trib"] {
+            assert!(is_hidden(Path::new(hidden)), "{hidden}");
+        }
+        for seen in ["/usr/local/bin/trib", "/opt/home/trib", "/homes/trib", "/var/lib/trib"] {
+            assert!(!is_hidden(Path::new(seen)), "{seen}");
         }
     }
 

@@ -10,7 +10,7 @@
 //!   topology  proto  control  sums          transport     none of them knows another
 //!   messages                  reduce        |
 //!   keys ---------------------|------------ seal
-//!   wire ---------------------+                   waiting, device (nothing below them, no frames)
+//!   wire ---------------------+                   waiting, device, log (nothing below, no frames)
 //! ```
 
 use std::collections::BTreeSet;
@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("trib-waiting", &[]),
     ("trib-device", &[]),
+    ("trib-log", &[]),
     ("trib-wire", &[]),
     ("trib-keys", &["trib-wire"]),
     ("trib-seal", &["trib-wire", "trib-keys"]),
@@ -52,6 +53,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "trib-waiting",
             "trib-device",
+            "trib-log",
             "trib-wire",
             "trib-keys",
             "trib-seal",
@@ -68,11 +70,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("trib-launcher", &[]),
     ("trib-lab", &["trib-wire", "trib-topology", "trib-control"]),
     ("trib-compare", &["trib-wire", "trib-lab"]),
-    ("trib-service", &["trib-wire", "trib-messages", "trib-control", "trib-manager", "trib-node"]),
+    ("trib-service", &["trib-log", "trib-wire", "trib-messages", "trib-control", "trib-manager", "trib-node"]),
     ("trib-testkit", &["trib-wire", "trib-messages"]),
     (
         "trib",
         &[
+            "trib-log",
             "trib-wire",
             "trib-messages",
             "trib-reduce",

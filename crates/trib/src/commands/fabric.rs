@@ -57,7 +57,7 @@ struct Up {
     #[arg(long, value_name = "N")]
     workers: Option<u16>,
     /// Further nodes that may host each node of a job's tree, so that a job goes on when one dies:
-    /// 0 to 15 [default: 0, or as it runs]
+    /// 0 to 11 [default: 0, or as it runs]
     #[arg(long, value_name = "N")]
     backups: Option<u16>,
     /// Let ranks share a node of the tree in one of their processes, as they do wherever several

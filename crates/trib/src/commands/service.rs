@@ -6,15 +6,17 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use trib_service::settings::Daemon;
-use trib_service::unit::{Done, Service, Target};
+use trib_service::unit::{Done, Service, Target, is_hidden};
 
 use crate::failure::{Failure, tell};
 use crate::stdout;
 
 /// Install or remove the daemons as services of systemd
 ///
-/// The units restart a daemon that ends or hangs (Type=notify, WatchdogSec), run it as the user
-/// `tributary` without any privilege, and read its settings from /etc/tributary.
+/// The units restart a daemon that ends or hangs (Type=notify, WatchdogSec), run it as a user of
+/// its own, `tributary-am` or `tributary-an`, without any privilege, and read its settings from
+/// /etc/tributary. They see no home folders: neither the program nor what its settings name may lie
+/// there.
 #[derive(Args, Debug)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -128,6 +130,14 @@ impl Install {
         }
         if self.units_only {
             return print(&told(&target.install_units(&services).map_err(Failure::environment)?));
+        }
+        if self.which.root == Path::new("/") && is_hidden(&target.program) {
+            return Err(Failure::Usage(format!(
+                "services see nothing below /home, /root, /run/user, /tmp and /var/tmp, so systemd cannot start {}; \
+                 install Tributary elsewhere first: `make install` puts it below /usr/local, and \
+                 `/usr/local/bin/trib service install` makes services of that",
+                target.program.display()
+            )));
         }
         let mut text = told(&target.install(&services).map_err(Failure::environment)?);
         for service in &services {

@@ -65,7 +65,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     ucx: bool,
     /// Further nodes that may host each node of a job's tree, so that a job goes on when one dies:
-    /// 0 to 15; short for --limit backups=N
+    /// 0 to 11; short for --limit backups=N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=BACKUPS_MAX as u64))]
     backups: Option<u64>,
     /// A limit of the topology file, default and maximum at once; may be repeated
