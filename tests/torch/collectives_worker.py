@@ -4,6 +4,7 @@ What comes out is compared with a reduction of all ranks' inputs in this process
 small whole numbers, so that every sum is exact in every type; random numbers are compared apart.
 """
 
+import functools
 import itertools
 import json
 import sys
@@ -104,7 +105,9 @@ class Suite:
 
     def expect(self, case, got, wanted):
         self.cases += 1
-        if got.dtype != wanted.dtype or got.shape != wanted.shape or not torch.equal(got, wanted):
+        # In an average of float16 each rank divides and rounds first: a sum may be out of range.
+        near = functools.partial(torch.allclose, rtol=2e-3, atol=1e-3) if " AVG torch.float16 " in case else torch.equal
+        if got.dtype != wanted.dtype or got.shape != wanted.shape or not near(got, wanted):
             self.failures.append(f"{case}: {got.flatten()[:6].tolist()} and not {wanted.flatten()[:6].tolist()}")
 
     def call(self, function, *arguments, asynchronous, **words):

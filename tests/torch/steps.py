@@ -64,6 +64,12 @@ def collectives(ranks, place):
     return f"{told[0]['cases']} cases on each rank; through Gloo only {', '.join(through_gloo)}"
 
 
+def works(ranks, place):
+    told = place.program(ranks, "works_worker.py").run(100)
+    need(not any(each["failed"] for each in told.values()), told)
+    return f"{len(told[0]['passed'])} things on each rank"
+
+
 def training(how, least, place, env=None):
     told = place.train(how, env=env)
     need(all(each["same"] and each.get("read", True) for each in told.values()), f"weights differ between ranks: {told}")
@@ -270,6 +276,7 @@ def with_backups():
 STEPS = [
     Step("c10d", c10d, "torch's own tests of torch.distributed, as far as they go without GPUs"),
     *steps_of_collectives(),
+    Step("works", functools.partial(works, 3), "works, futures and messages between two ranks, as programs use them"),
     Step("huge", functools.partial(all_same, "huge", 2), "tensors beyond 2 GiB, on 2 ranks", asked=True),
     *steps_of_training(),
     Step("sums", exact_sums, "exact sums give the same weights whatever hosts 8 ranks are on, and whatever part each has"),

@@ -165,24 +165,27 @@ class Group:
         if handle:
             check(lib.trib_group_free(handle))
 
-    def _begin(self, call: Any, arguments: tuple[Any, ...]) -> ctypes.c_void_p:
-        """The handle of an operation in flight, for a request."""
-        handle = ctypes.c_void_p()
+    def _begin(self, call: Any, arguments: tuple[Any, ...], handle: ctypes.c_void_p) -> None:
+        """Begins an operation, whose handle is for a request."""
         status = call(self._handle or self._live(), *arguments, handle)
         if status:
             raise failure(status)
         if self._context._orphans:
             self._context._reap()
-        return handle
 
     def _post(self, call: Any, *arguments: Any, held: object, value: V) -> Request[V]:
-        return Request(self._context, self._begin(call, arguments), held, value)
+        # A signal may raise between any two steps: the request is there before its operation.
+        handle = ctypes.c_void_p()
+        request = Request(self._context, handle, held, value)
+        self._begin(call, arguments, handle)
+        return request
 
     def _at_once(self, call: Any, arguments: tuple[Any, ...], held: object) -> Request[None] | None:
         """Does an operation, or begins one that is not over soon."""
-        handle = self._begin(call, arguments)
+        handle = ctypes.c_void_p()
         # Most operations end here, and a request would cost more than they do.
         try:
+            self._begin(call, arguments, handle)
             status = lib.trib_finish(handle, SOON_MS)
         except BaseException:
             # Interrupted: the context holds the vectors of a request that is dropped.

@@ -23,7 +23,7 @@ class Request(Generic[T]):
     """An operation in flight, and what its call returns when it is done.
 
     It holds the vectors of the call, which the library reads and writes until then. One that is
-    dropped goes on: its context holds them instead.
+    dropped goes on: its context holds them instead. Without a handle it has not begun.
     """
 
     __slots__ = ("__weakref__", "_context", "_handle", "_held", "_status", "_value")
@@ -96,6 +96,8 @@ class Request(Generic[T]):
         self._held = None
 
     def __del__(self) -> None:
+        if not self._handle:
+            return
         if self._status is None:
             self._context._adopt(self._handle, self._held)
         else:

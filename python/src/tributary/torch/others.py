@@ -1,30 +1,116 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tree has no operation for: a Gloo group of the same ranks."""
 
+import functools
+import os
+import secrets
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
+import torch
 import torch.distributed as dist
+
+from tributary.group import Group
+from tributary.torch.messages import Copies, Message, Peer
+
+#: The interfaces that Gloo uses, as torch's own backend reads it.
+INTERFACES_ENV = "GLOO_SOCKET_IFNAME"
 
 
 class GlooGroup:
-    """A Gloo group of the same ranks, made by the first operation that needs it. That one is
-    collective, so all ranks make it together."""
+    """A Gloo group of the same ranks.
 
-    def __init__(self, store: dist.Store, rank: int, size: int, timeout: timedelta) -> None:
-        self._store, self._rank, self._size, self._timeout = store, rank, size, timeout
-        self._backend: dist.Backend | None = None
+    Where torch has it, the group is made at once without a connection: ranks connect when the first
+    of them wants something of the other. Two ranks may then send and receive while all others do
+    something else. In an older torch it is made by the first operation that needs it, which all
+    ranks have to call, because making it connects each with each.
+    """
+
+    def __init__(self, store: dist.Store, group: Group, timeout: timedelta) -> None:
+        self._store, self._rank, self._size, self._timeout = store, group.rank, group.size, timeout
+        self._backend: dist.ProcessGroupGloo | None = None
+        self._peers: dict[int, Peer] | None = None
+        # What stands in the store of an earlier process group of that name leads nowhere.
+        self._name = f"gloo/{_number(group)}"
+        self._failure: Exception | None = None
+        try:
+            devices = _lazy_devices()
+            if devices:
+                self._backend, self._peers = self._made(devices), {}
+        except RuntimeError as failure:
+            # Who uses nothing of Gloo can do without.
+            self._failure = failure
 
     def backend(self) -> "dist.ProcessGroupGloo":
-        """The group. Raises `DistBackendError` where this torch has no Gloo."""
+        """The group. Raises `DistBackendError` where this torch or this host has no Gloo."""
+        if self._failure is not None:
+            raise dist.DistBackendError(f"the tree has no such operation, and Gloo fails: {self._failure}") from self._failure
         if self._backend is None:
             if not dist.is_gloo_available():
                 raise dist.DistBackendError("the tree has no such operation, and this torch has no Gloo to do it with")
-            store = dist.PrefixStore("gloo", self._store)
-            self._backend = dist.ProcessGroupGloo(store, self._rank, self._size, self._timeout)
+            self._backend = dist.ProcessGroupGloo(dist.PrefixStore(self._name, self._store), self._rank, self._size, self._timeout)
         return self._backend
+
+    def _made(self, devices: list[Any]) -> "dist.ProcessGroupGloo":
+        options = dist.ProcessGroupGloo._Options()
+        options._timeout, options._devices = self._timeout, devices
+        return dist.ProcessGroupGloo(dist.PrefixStore(self._name, self._store), self._rank, self._size, options)
+
+    def send(self, tensors: Sequence[torch.Tensor], target: int, tag: int) -> Any:
+        """Sends a tensor to one member, that of a device by a copy in memory of the host."""
+        given = [tensor if tensor.is_cpu else tensor.detach().cpu() for tensor in tensors]
+        return self._with(target, functools.partial(self.backend().send, given, target, tag), [])
+
+    def recv(self, tensors: Sequence[torch.Tensor], source: int, tag: int) -> Any:
+        """Gets a tensor from one member."""
+        room, copies = _room(tensors)
+        return self._with(source, functools.partial(self.backend().recv, room, source, tag), copies)
+
+    def recv_anysource(self, tensors: Sequence[torch.Tensor], tag: int) -> Any:
+        """Gets a tensor from whichever member sends one."""
+        room, copies = _room(tensors)
+        work = self.backend().recv_anysource(room, tag)
+        return Message(copies, self._timeout, work) if copies else work
+
+    def _with(self, other: int, begin: Callable[[], Any], copies: Copies) -> Any:
+        """Begins a message from or to another member."""
+        if self._peers is None:
+            work = begin()
+        else:
+            message = Message(copies, self._timeout)
+            if other not in self._peers:
+                self._peers[other] = Peer(f"gloo to {other}")
+            if self._peers[other].is_to_begin(begin, message):
+                return message
+            work = begin()
+        return Message(copies, self._timeout, work) if copies else work
 
     def close(self) -> None:
         """Gives the group up."""
-        self._backend = None
+        self._backend, self._peers = None, None
 
 
+def _room(tensors: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Copies]:
+    """Where tensors are received, and what is to be copied then."""
+    room = [tensor if tensor.is_cpu else torch.empty(tensor.shape, dtype=tensor.dtype) for tensor in tensors]
+    return room, [(tensor, mine) for tensor, mine in zip(tensors, room, strict=True) if mine is not tensor]
+
+
+def _number(group: Group) -> str:
+    """A number that all members know and no other process group has."""
+    number = bytearray(secrets.token_bytes(8))
+    return group.broadcast(number, 0).hex()
+
+
+def _lazy_devices() -> list[Any]:
+    """Where Gloo connects, when somebody wants it to; none if this torch cannot wait for that."""
+    if not dist.is_gloo_available():
+        return []
+    names = [name for name in os.environ.get(INTERFACES_ENV, "").split(",") if name]
+    try:
+        if names:
+            return [dist.ProcessGroupGloo.create_device(interface=name, lazy_init=True) for name in names]
+        return [dist.ProcessGroupGloo.create_default_device(lazy_init=True)]
+    except TypeError:
+        return []

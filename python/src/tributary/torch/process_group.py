@@ -62,8 +62,10 @@ _ALL_GATHER = _operation("all_gather", "allgather")
 _BARRIER = _operation("barrier", "barrier")
 
 #: Whether torch takes no work for an operation that a program waits for at once. Older versions wait
-#: for the work themselves, and do not say of every call which kind it is.
+#: for the work themselves, do not say of every call which kind it is, and hold only half of a work.
 _WAITS_HERE = hasattr(c10d.AllreduceOptions, "asyncOp")
+#: How many works are kept before it is looked which of them are over.
+KEPT = 16
 _REDUCTIONS = (dist.ReduceOp, dist.ReduceOp.RedOpType)
 
 
@@ -99,12 +101,12 @@ class ProcessGroupTributary(NamedGroup):
         # NCCL on each host, from the first long vector of a device on, if there is use for it.
         self._levels: Levels | None = None
         self._is_agreed = False
-        self._gloo = GlooGroup(store, group.rank, group.size, timeout)
+        self._gloo = GlooGroup(store, group, timeout)
         self._completer = Completer(f"tributary {name}")
         self._coalesced: list[Any] | None = None
-        # Works under way. In torch 2.6 its own code in C++ holds no more of a work than the half
-        # that is in C++.
-        self._under_way: collections.deque[Work] = collections.deque()
+        # Works under way, and of how many of them it is looked which are over.
+        self._under_way: list[Work] = []
+        self._most_under_way = KEPT
         #: How many operations went which way, by `tree.` or `gloo.` and the call's name; `nccl.`
         #: counts those of the tree that NCCL has reduced or spread on each host.
         self.counts: collections.Counter[str] = collections.Counter()
@@ -117,7 +119,7 @@ class ProcessGroupTributary(NamedGroup):
         options = _options(opts, c10d.AllreduceOptions)
         if tensor.is_sparse:
             return self._by_gloo("allreduce", [tensor], options)
-        how = reduction(options.reduceOp, tensor.dtype)
+        how = reduction(options.reduceOp, tensor.dtype, self._group.size)
         buffer = staged(tensor)
         if how.factor is not None:
             buffer.detach().mul_(how.factor)
@@ -155,13 +157,14 @@ class ProcessGroupTributary(NamedGroup):
         """Reduces the tensor in place on the root; those of the others stay as they are."""
         tensor = _one(tensors)
         options = _options(opts, c10d.ReduceOptions)
-        how = reduction(options.reduceOp, tensor.dtype)
+        how = reduction(options.reduceOp, tensor.dtype, self._group.size)
         root = self._root(options.rootRank)
         gets = self._group.rank == root
         buffer = staged(tensor)
         if how.factor is not None:
             # The tensor itself is multiplied only where the result comes over it.
-            buffer = buffer.detach() * how.factor if buffer is tensor and not gets else buffer.detach().mul_(how.factor)
+            buffer = buffer.detach().clone() if buffer is tensor and not gets else buffer.detach()
+            buffer.mul_(how.factor)
         addresses = (IN_PLACE, buffer.data_ptr()) if gets else (buffer.data_ptr(), None)
         arguments = (*addresses, buffer.numel() * how.dtype.values, how.dtype.code, how.code, root)
         finish = self._finisher(buffer, tensor, how.averages) if gets else None
@@ -172,7 +175,7 @@ class ProcessGroupTributary(NamedGroup):
         output = _one(outputs)
         parts = self._parts(inputs, output, "reduce_scatter")
         options = _options(opts, c10d.ReduceScatterOptions)
-        how = reduction(options.reduceOp, output.dtype)
+        how = reduction(options.reduceOp, output.dtype, self._group.size)
         block = max(part.numel() for part in parts)
         flat = joined(parts, block)
         buffer = torch.empty(block, dtype=output.dtype, device=flat.device)
@@ -181,9 +184,10 @@ class ProcessGroupTributary(NamedGroup):
     def reduce_scatter_single(self, output: torch.Tensor, source: torch.Tensor, opts: Any = None) -> Any:
         """Reduces one tensor of as many blocks as there are members; each gets its own block."""
         options = _options(opts, c10d.ReduceScatterOptions)
-        how = reduction(options.reduceOp, output.dtype)
+        how = reduction(options.reduceOp, output.dtype, self._group.size)
         if source.numel() != self._group.size * output.numel() or source.dtype != output.dtype:
             raise ValueError(f"reduce_scatter takes an input of {self._group.size} times the output, of one type")
+        _check_device(source, output)
         flat = staged(source)
         if how.factor is not None and flat is source:
             flat = flat.clone()
@@ -228,6 +232,7 @@ class ProcessGroupTributary(NamedGroup):
         """Every member gets the tensors of all, which are of one length, one after the other."""
         if output.numel() != self._group.size * source.numel() or source.dtype != output.dtype:
             raise ValueError(f"all_gather takes an output of {self._group.size} times the input, of one type")
+        _check_device(source, output)
         flat = room(output)
         finish = self._finisher(flat, output, False)
         return self._gathered(staged(source), flat, finish, [output], _options(opts, c10d.AllgatherOptions))
@@ -278,15 +283,15 @@ class ProcessGroupTributary(NamedGroup):
 
     def send(self, tensors: Any, target: int, tag: int = 0) -> Any:
         """Sends a tensor to one member."""
-        return self._by_gloo("send", tensors, target, tag)
+        return self._through_gloo("send", self._gloo.send, _all(tensors), target, tag)
 
     def recv(self, tensors: Any, source: int, tag: int = 0) -> Any:
         """Gets a tensor from one member."""
-        return self._by_gloo("recv", tensors, source, tag)
+        return self._through_gloo("recv", self._gloo.recv, _all(tensors), source, tag)
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> Any:
         """Gets a tensor from whichever member sends one."""
-        return self._by_gloo("recv_anysource", tensors, tag)
+        return self._through_gloo("recv_anysource", self._gloo.recv_anysource, _all(tensors), tag)
 
     # Coalescing: several operations with one work
 
@@ -311,6 +316,9 @@ class ProcessGroupTributary(NamedGroup):
 
     def _get_backend(self, device: torch.device) -> "ProcessGroupTributary":
         return self
+
+    def eager_connect_single_device(self, device: torch.device) -> None:
+        """Nothing is left to connect: torch asks for it where a program names its device."""
 
     supports_splitting = True
     supports_coalescing = False
@@ -357,7 +365,7 @@ class ProcessGroupTributary(NamedGroup):
 
     def shutdown(self) -> None:
         """Leaves the group, and the job if this group has joined it."""
-        self._completer.close()
+        self._completer.close(self._seconds, self._group.leave)
         self._gloo.close()
         if self._levels is not None:
             self._levels.close()
@@ -393,7 +401,7 @@ class ProcessGroupTributary(NamedGroup):
                 request = begin() if begin else self._group._post(function, *arguments, held=call.held, value=None)
                 if is_async:
                     return self._begun(call, request, record, device)
-                Arrival(device).settle(request, self._limit(call.options), call.finish, call.results)
+                Arrival(device).settle(request, self._limit(call.options), call.finish, _of_device(call))
                 record.end()
                 return None
             late = self._group._at_once(operation.on_host, arguments, call.held)
@@ -450,13 +458,22 @@ class ProcessGroupTributary(NamedGroup):
     def _begun(self, call: Call, request: Request[Any] | Pipeline, record: Record, device: torch.device | None) -> Work:
         arrival = None if device is None else Arrival(device)
         limit = self._limit(call.options)
-        work = Work(request, call.finish, call.results, limit, record, self._completer, arrival)
-        while self._under_way and self._under_way[0].over:
-            self._under_way.popleft()
-        self._under_way.append(work)
+        used = [] if device is None else _of_device(call)
+        work = Work(request, call.finish, call.results, used, limit, record, self._completer, arrival)
         if self._coalesced is not None:
             self._coalesced.append(work)
+        if not _WAITS_HERE:
+            self._keep(work)
         return work
+
+    def _keep(self, work: Work) -> None:
+        """Keeps a work until it is over, for a torch that holds no more of it than the half that is
+        in C++."""
+        if self._coalesced is None and len(self._under_way) >= self._most_under_way:
+            # Nobody may ever look at one of them.
+            self._under_way = [each for each in self._under_way if not each.is_over()]
+            self._most_under_way = 2 * len(self._under_way) + KEPT
+        self._under_way.append(work)
 
     def _finisher(self, buffer: torch.Tensor, tensor: torch.Tensor, averages: bool) -> Callable[[], None] | None:
         """What is to be done with a result: an average is a sum that is divided, and a copy is
@@ -505,8 +522,11 @@ class ProcessGroupTributary(NamedGroup):
         return begun[0] if len(begun) == 1 else Works(begun)
 
     def _by_gloo(self, call: str, *arguments: Any) -> Any:
+        return self._through_gloo(call, getattr(self._gloo.backend(), call), *arguments)
+
+    def _through_gloo(self, call: str, function: Callable[..., Any], *arguments: Any) -> Any:
         self.counts["gloo." + call] += 1
-        work = getattr(self._gloo.backend(), call)(*arguments)
+        work = function(*arguments)
         if self._coalesced is not None:
             self._coalesced.append(work)
         return work
@@ -543,6 +563,22 @@ def create(options: Any, _: Any) -> ProcessGroupTributary:
         return ProcessGroupTributary(store, timeout, context, jobs.group(context, None, name, timeout), name, True)
     except Error as failure:
         raise dist.DistBackendError(f"{failure}. See `python -m tributary.torch.doctor`") from failure
+
+
+def _check_device(source: torch.Tensor, output: torch.Tensor) -> None:
+    if source.device != output.device:
+        raise ValueError(f"input and output are to be on one device, not on {source.device} and {output.device}")
+
+
+def _of_device(call: Call) -> list[torch.Tensor]:
+    """The tensors in memory of a device that the library, and what finishes the call, read and
+    write."""
+    held = call.held if isinstance(call.held, tuple) else (call.held,)
+    return [each for each in (*call.results, *held) if is_staged_by_library(each)]
+
+
+def _all(tensors: Tensors) -> Sequence[torch.Tensor]:
+    return [tensors] if isinstance(tensors, torch.Tensor) else tensors
 
 
 def _one(tensors: Tensors) -> torch.Tensor:

@@ -43,8 +43,8 @@ class Reduction(NamedTuple):
     averages: bool
 
 
-def reduction(op: dist.ReduceOp, dtype: torch.dtype) -> Reduction:
-    """How the tree does this. Raises `ValueError` where it cannot, with words."""
+def reduction(op: dist.ReduceOp, dtype: torch.dtype, size: int) -> Reduction:
+    """How the tree does this among `size` members. Raises `ValueError` where it cannot, with words."""
     # Most are sums, and to ask an operator for its kind takes longer than to compare it.
     if op == _SUM and (found := _SUMS.get(dtype)) is not None:
         return found
@@ -65,6 +65,9 @@ def reduction(op: dist.ReduceOp, dtype: torch.dtype) -> Reduction:
     factor = op.__getstate__()[1] if kind == _Kind.PREMUL_SUM else None
     if factor is not None and not (dtype.is_floating_point or dtype.is_complex):
         raise ValueError(f"PREMUL_SUM takes floating-point tensors, not {dtype}")
+    if averages and dtype is torch.float16:
+        # The sum of what is in its range may not be; torch's own definition divides first.
+        factor, averages = 1 / size, False
     return Reduction(own, code, factor, averages)
 
 

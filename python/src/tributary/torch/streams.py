@@ -6,7 +6,7 @@ promise the same. So neither waiting for a work nor finishing it waits for the d
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -37,7 +37,7 @@ class Arrival:
         self._event: torch.cuda.Event | None = None
 
     def settle(
-        self, request: Pending, timeout: float | None, finish: Callable[[], None] | None, held: list[torch.Tensor]
+        self, request: Pending, timeout: float | None, finish: Callable[[], None] | None, used: Sequence[torch.Tensor]
     ) -> None:
         """Makes the current stream wait for the result, and queues there what is to be done with
         it."""
@@ -46,7 +46,7 @@ class Arrival:
         with torch.cuda.device(self.device):
             if finish is not None:
                 finish()
-            for tensor in held:
+            for tensor in used:
                 # It may come from another stream's memory, which has to wait for this one, too.
                 tensor.record_stream(stream)
             self._event = torch.cuda.Event()

@@ -3,6 +3,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ class Work(dist.Work):
         request: "Request[Any] | Pipeline",
         finish: Callable[[], None] | None,
         results: list[torch.Tensor],
+        used: Sequence[torch.Tensor],
         timeout: float | None,
         record: Record,
         completer: "Completer",
@@ -46,6 +48,8 @@ class Work(dist.Work):
         self._arrival = arrival
         self._finish = finish
         self._results = results
+        # What streams read and write.
+        self._used: Sequence[torch.Tensor] = used
         self._timeout = timeout
         self._record = record
         self._completer = completer
@@ -54,6 +58,8 @@ class Work(dist.Work):
         self.over = False
         self._failure: BaseException | None = None
         self._future: torch.futures.Future[Any] | None = None
+        # Whether somebody has begun to fulfil it.
+        self._is_told = False
 
     def wait(self, timeout: timedelta = NO_TIMEOUT) -> bool:
         """Waits until the results are there. Raises `DistBackendError`, also when `timeout`, or
@@ -62,6 +68,7 @@ class Work(dist.Work):
             try:
                 self._await(timeout.total_seconds() if timeout > NO_TIMEOUT else self._timeout)
             except Error as failure:
+                self._completer.give_up()
                 self._record.fail(failure)
                 raise dist.DistBackendError(str(failure)) from failure
         if self._failure is not None:
@@ -76,9 +83,7 @@ class Work(dist.Work):
 
     def is_completed(self) -> bool:
         """Whether the operation is over, well or not."""
-        if not self.over and self._request.done():
-            self._settle()
-        return self.over and (self._arrival is None or self._failure is not None or self._arrival.has_come())
+        return self.is_over() and (self._arrival is None or self._failure is not None or self._arrival.has_come())
 
     def is_success(self) -> bool:
         """Whether the operation is over and went well."""
@@ -95,15 +100,34 @@ class Work(dist.Work):
 
     def get_future(self) -> "torch.futures.Future[Any]":
         """A future of the tensors with the results. A thread fulfils it, so that what hangs on it
-        runs while the program does something else."""
+        runs while the program does something else. It fails when the operation's limit has passed;
+        the operation goes on then."""
         with self._lock:
-            if self._future is None:
-                self._future = future(self._arrival.device if self._arrival else None)
-                if self.over:
-                    self._fulfil()
-                else:
-                    self._completer.watch(self)
-            return self._future
+            if self._future is not None:
+                return self._future
+            made = self._future = future(self._arrival.device if self._arrival else None)
+        if self.over:
+            self._fulfil(self._failure)
+        elif self._completer.is_here():
+            # What hangs on a future asks for another one: nobody else would fulfil that.
+            self.complete(self._timeout)
+        else:
+            self._completer.watch(self, self._timeout)
+        return made
+
+    def complete(self, timeout: float | None) -> None:
+        """Waits for the operation and fulfils the future, well or not."""
+        try:
+            self._await(timeout)
+        except Exception as failure:
+            self._record.fail(failure)
+            self._fulfil(failure)
+
+    def is_over(self) -> bool:
+        """Whether the operation is over, after a look."""
+        if not self.over and self._request.done():
+            self._settle()
+        return self.over
 
     def _await(self, timeout: float | None) -> None:
         try:
@@ -111,7 +135,7 @@ class Work(dist.Work):
                 self._request.wait_stream(current(self._arrival.device), timeout)
             else:
                 self._request.wait(timeout)
-        except Error:
+        except Exception:
             if not self._request.done():
                 raise
         self._settle()
@@ -123,7 +147,7 @@ class Work(dist.Work):
                 return
             try:
                 if self._arrival is not None:
-                    self._arrival.settle(self._request, None, self._finish, self._results)
+                    self._arrival.settle(self._request, None, self._finish, self._used)
                 else:
                     self._request.wait()
                     if self._finish is not None:
@@ -133,17 +157,24 @@ class Work(dist.Work):
                 self._failure = failure
                 self._record.fail(failure)
             self.over = True
-            # It may hold a copy of a tensor.
-            self._finish = None
-            if self._future is not None:
-                self._fulfil()
+            # They may hold a copy of a tensor.
+            self._finish, self._used = None, ()
+        self._fulfil(self._failure)
 
-    def _fulfil(self) -> None:
-        assert self._future is not None
-        if self._failure is None:
-            self._future.set_result(self._results)
-        else:
-            self._future.set_exception(dist.DistBackendError(str(self._failure)))
+    def _fulfil(self, failure: BaseException | None) -> None:
+        """Fulfils the future, if there is one, once. What hangs on it may ask for anything of this
+        work, so no lock is held."""
+        with self._lock:
+            if self._future is None or self._is_told:
+                return
+            self._is_told = True
+        try:
+            if failure is None:
+                self._future.set_result(self._results)
+                return
+        except Exception as refused:
+            failure = refused
+        self._future.set_exception(dist.DistBackendError(str(failure)))
 
 
 class Works(dist.Work):
@@ -191,29 +222,37 @@ class Completer:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._works: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
+        self._works: queue.SimpleQueue[tuple[Work, float | None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._has_given_up = False
 
-    def watch(self, work: Work) -> None:
-        """Waits for the work, after those before it."""
+    def watch(self, work: Work, timeout: float | None) -> None:
+        """Waits for the work, after those before it, until `timeout` seconds from now."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
-        self._works.put(work)
+        self._works.put((work, None if timeout is None else time.monotonic() + timeout))
 
-    def close(self) -> None:
-        """Ends the thread after the works that it has been given."""
-        if self._thread is not None and self._thread is not threading.current_thread():
+    def is_here(self) -> bool:
+        """Whether the caller is called by this thread."""
+        return self._thread is threading.current_thread()
+
+    def give_up(self) -> None:
+        """Somebody has waited in vain: `close` waits for nothing either."""
+        self._has_given_up = True
+
+    def close(self, timeout: float, leave: Callable[[], None]) -> None:
+        """Ends the thread after the works that it has been given. Where that takes longer than
+        `timeout` seconds, `leave` is to end them."""
+        if self._thread is not None and not self.is_here():
             self._works.put(None)
-            self._thread.join()
+            self._thread.join(0 if self._has_given_up else timeout)
+            if self._thread.is_alive():
+                leave()
+                self._thread.join()
             self._thread = None
 
     def _run(self) -> None:
-        while (work := self._works.get()) is not None:
-            try:
-                work._await(None)
-            except Error as failure:
-                # It cannot even be waited for: this is a child of the process that joined.
-                work._failure = failure
-                work.over = True
-                work._fulfil()
+        while (item := self._works.get()) is not None:
+            work, deadline = item
+            work.complete(None if deadline is None else max(deadline - time.monotonic(), 0.0))

@@ -1,0 +1,190 @@
+"""What programs do with works, futures and messages, each thing by itself, on every rank."""
+
+import gc
+import json
+import sys
+import time
+import traceback
+import weakref
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+import tributary.torch  # noqa: F401 - registers the backend
+
+#: Whether this torch's Gloo connects two ranks when these want to, and no others.
+CONNECTS_LATE = "lazy_init" in (dist.ProcessGroupGloo.create_default_device.__doc__ or "")
+#: Longer than anything takes here that waits for nobody, in seconds.
+SOON = 20
+
+
+def two_ranks_alone():
+    """Two ranks send and receive while all others, and one of these, do something else."""
+    if not CONNECTS_LATE:
+        return
+    rank, got = dist.get_rank(), torch.zeros(3)
+    sent = dist.isend(torch.full((3,), 7.0), 1) if rank == 0 else None
+    total = torch.ones(2)
+    dist.all_reduce(total)
+    assert (total == dist.get_world_size()).all()
+    if rank == 1:
+        dist.recv(got, 0)
+        assert (got == 7).all()
+    if sent is not None:
+        sent.wait()
+    dist.barrier()
+
+
+def messages_in_a_new_group():
+    """The same in a group, twice under one name: what the first one left in the store is of no use."""
+    for number in range(2):
+        group = dist.new_group([0, 1], group_desc="pair")
+        if dist.get_rank() < 2:
+            got = torch.zeros(1)
+            other = 1 - dist.get_rank()
+            works = dist.batch_isend_irecv(
+                [dist.P2POp(dist.isend, torch.full((1,), float(number)), other, group), dist.P2POp(dist.irecv, got, other, group)]
+            )
+            for work in works:
+                work.wait()
+            assert got.item() == number
+            dist.destroy_process_group(group)
+        dist.barrier()
+
+
+def a_future_within_a_future():
+    """What hangs on a future begins an operation and waits for its future."""
+    first, second = torch.ones(4), torch.ones(4)
+    chained = (
+        dist.all_reduce(first, async_op=True).get_future().then(lambda _: dist.all_reduce(second, async_op=True).get_future().wait()[0])
+    )
+    assert (chained.wait() == dist.get_world_size()).all()
+
+
+def a_future_of_its_own():
+    """What hangs on a work's future asks the work for it again."""
+    tensor, seen = torch.ones(4), []
+    work = dist.all_reduce(tensor, async_op=True)
+    work.get_future().then(lambda _: seen.append(work.get_future().value()[0].sum().item())).wait()
+    assert seen == [4 * dist.get_world_size()], seen
+
+
+def a_future_has_a_limit():
+    """The last rank is late: the others' futures fail when the operation's limit has passed, and
+    the group can be given up soon."""
+    group = dist.new_group(timeout=timedelta(seconds=1))
+    dist.barrier(group)
+    if dist.get_rank() == dist.get_world_size() - 1:
+        time.sleep(3)
+        dist.destroy_process_group(group)
+    else:
+        began = time.monotonic()
+        told = dist.all_reduce(torch.ones(4), group=group, async_op=True).get_future()
+        try:
+            told.wait()
+        except Exception as error:
+            assert "not done after" in str(error) or "after" in str(error), error
+        else:
+            raise AssertionError("a future was fulfilled without the last rank")
+        assert time.monotonic() - began < 2.5, time.monotonic() - began
+        dist.destroy_process_group(group)
+        assert time.monotonic() - began < SOON
+    dist.barrier()
+
+
+def a_group_is_given_up_after_a_wait_in_vain():
+    """A work of which a thread waits for the future: who has waited in vain gives the group up."""
+    group = dist.new_group(timeout=timedelta(seconds=120))
+    dist.barrier(group)
+    if dist.get_rank() == dist.get_world_size() - 1:
+        time.sleep(2)
+    else:
+        began = time.monotonic()
+        work = dist.all_reduce(torch.ones(4), group=group, async_op=True)
+        work.get_future()
+        try:
+            work.wait(timedelta(seconds=0.5))
+        except dist.DistBackendError:
+            pass
+        dist.destroy_process_group(group)
+        assert time.monotonic() - began < SOON
+    dist.barrier()
+
+
+def works_that_nobody_asks_for():
+    """A work that is dropped keeps no later one's tensors."""
+    dist.all_reduce(torch.ones(4), async_op=True)
+    tensors = []
+    for _ in range(200):
+        tensor = torch.ones(4)
+        tensors.append(weakref.ref(tensor))
+        dist.all_reduce(tensor, async_op=True).wait()
+        del tensor
+    dist.barrier()
+    gc.collect()
+    kept = sum(tensor() is not None for tensor in tensors)
+    assert kept < 100, f"{kept} of 200 tensors are kept"
+
+
+def an_average_of_large_halves():
+    """The sum is outside the type's range; the average is not."""
+    tensor = torch.full((4,), 40_000.0, dtype=torch.float16)
+    dist.all_reduce(tensor, dist.ReduceOp.AVG)
+    assert ((tensor.float() - 40_000).abs() <= 32).all(), tensor
+
+
+def a_factor_that_is_a_tensor():
+    """It has another type than what is reduced."""
+    tensor = torch.full((4,), 3.0, dtype=torch.bfloat16)
+    dist.reduce(tensor, 0, dist._make_nccl_premul_sum(torch.tensor([0.5])))
+    wanted = 1.5 * dist.get_world_size() if dist.get_rank() == 0 else 3.0
+    assert (tensor == wanted).all(), tensor
+
+
+def memory_of_two_devices():
+    """It is refused with words."""
+    for call, arguments in (
+        (dist.all_gather_into_tensor, (torch.empty(2 * dist.get_world_size(), device="meta"), torch.ones(2))),
+        (dist.reduce_scatter_tensor, (torch.empty(2, device="meta"), torch.ones(2 * dist.get_world_size()))),
+    ):
+        try:
+            call(*arguments)
+        except ValueError as refused:
+            assert "one device" in str(refused), refused
+        else:
+            raise AssertionError(f"{call.__name__} took memory of two devices")
+
+
+THINGS = [
+    two_ranks_alone,
+    messages_in_a_new_group,
+    a_future_within_a_future,
+    a_future_of_its_own,
+    a_future_has_a_limit,
+    a_group_is_given_up_after_a_wait_in_vain,
+    works_that_nobody_asks_for,
+    an_average_of_large_halves,
+    a_factor_that_is_a_tensor,
+    memory_of_two_devices,
+]
+
+
+def main():
+    # Torch asks a backend to connect at once when a program names its device.
+    dist.init_process_group("tributary", device_id=torch.device("cpu", 0))
+    passed, failed = [], {}
+    for thing in THINGS:
+        try:
+            thing()
+            passed.append(thing.__name__)
+        except Exception:
+            failed[thing.__name__] = traceback.format_exc()
+            break
+    if not failed:
+        dist.destroy_process_group()
+    print(json.dumps({"rank": dist.get_rank() if failed else None, "passed": passed, "failed": failed}), flush=True)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
