@@ -39,6 +39,7 @@ typedef int(MPI_Comm_delete_attr_function)(MPI_Comm, int, void *, void *);
 #define MPI_COMM_NULL ((MPI_Comm)0x100)
 #define MPI_COMM_WORLD ((MPI_Comm)0x101)
 
+#define MPI_OP_NULL ((MPI_Op)0x20)
 #define MPI_SUM ((MPI_Op)0x21)
 #define MPI_MIN ((MPI_Op)0x22)
 #define MPI_MAX ((MPI_Op)0x23)
@@ -51,6 +52,8 @@ typedef int(MPI_Comm_delete_attr_function)(MPI_Comm, int, void *, void *);
 #define MPI_LXOR ((MPI_Op)0x32)
 #define MPI_MINLOC ((MPI_Op)0x38)
 #define MPI_MAXLOC ((MPI_Op)0x39)
+#define MPI_REPLACE ((MPI_Op)0x3c)
+#define MPI_NO_OP ((MPI_Op)0x3d)
 
 #define MPI_DATATYPE_NULL ((MPI_Datatype)0x200)
 #define MPI_AINT ((MPI_Datatype)0x201)

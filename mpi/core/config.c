@@ -134,14 +134,27 @@ bool config_is_on(void)
     return mode != MODE_OFF && mode != MODE_REPORT;
 }
 
+/* The length of a collective's name but for the ending of the form for large counts. */
+static size_t length_of_both(const char *name)
+{
+    size_t length = strlen(name);
+
+    return length > 2 && strcmp(name + length - 2, "_c") == 0 ? length - 2 : length;
+}
+
 bool config_disable(struct config *config, const char *name)
 {
-    for (unsigned at = 0; at < COLLECTIVES; at++)
-        if (strcmp(collective_name((enum collective)at), name) == 0) {
-            config->disabled[at / 8] |= (uint8_t)(1u << at % 8);
-            return true;
-        }
-    return false;
+    bool found = false;
+
+    for (unsigned at = 0; at < COLLECTIVES; at++) {
+        const char *known = collective_name((enum collective)at);
+        size_t length = length_of_both(known);
+        if (length != length_of_both(name) || strncmp(known, name, length) != 0)
+            continue;
+        config->disabled[at / 8] |= (uint8_t)(1u << at % 8);
+        found = true;
+    }
+    return found;
 }
 
 bool config_is_disabled(const struct config *config, enum collective collective)

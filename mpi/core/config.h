@@ -56,7 +56,8 @@ bool config_read_number(const char *variable, uint64_t *number);
 /* Asks the fabric for this much of a field of the quota, unless it was asked for already. */
 void config_ask(struct config *config, const char *field, const char *much);
 
-/* Leaves the collective of this name to the MPI. Returns false if there is none. */
+/* Leaves the collective of this name to the MPI, in both forms, the usual one and that for large
+ * counts: ranks may mix them in one operation. Returns false if there is none. */
 bool config_disable(struct config *config, const char *name);
 bool config_is_disabled(const struct config *config, enum collective collective);
 

@@ -40,7 +40,7 @@ static size_t counts_of(const struct group *group, const struct call *call, bool
     size_t result = 0;
 
     for (uint32_t rank = 0; rank < group->size; rank++) {
-        size_t count = call->counts[rank] > 0 ? (size_t)call->counts[rank] : 0;
+        size_t count = call_count(call, rank) > 0 ? (size_t)call_count(call, rank) : 0;
         result = sum ? result + count : count > result ? count : result;
     }
     return result;
@@ -97,7 +97,7 @@ static size_t given_bytes(const struct group *group, const struct call *call, si
     case KIND_SCATTER:
         return is_root(group, call) ? block * group->size : 0;
     case KIND_ALLGATHERV:
-        return size_of(call->counts[group->rank], call->datatype);
+        return size_of(call_count(call, group->rank), call->datatype);
     default:
         return block;
     }
@@ -128,7 +128,7 @@ static bool receives(const struct group *group, const struct call *call)
     case KIND_GATHER:
         return is_root(group, call);
     case KIND_REDUCE_SCATTERV:
-        return call->counts[group->rank] != 0 || call->send == MPI_IN_PLACE;
+        return call_count(call, group->rank) != 0 || call->send == MPI_IN_PLACE;
     case KIND_EXSCAN:
         return group->rank != 0 || call->send == MPI_IN_PLACE;
     default:
@@ -165,7 +165,7 @@ static const char *given_in_place(const struct group *group, const struct call *
     case KIND_GATHER:
         return block_of(call, group->rank);
     case KIND_ALLGATHERV:
-        return (const char *)call->recv + (ptrdiff_t)call->offsets[group->rank] * (ptrdiff_t)distance_of(call->datatype);
+        return (const char *)call->recv + call_offset(call, group->rank) * (ptrdiff_t)distance_of(call->datatype);
     default:
         return call->recv;
     }
@@ -190,7 +190,7 @@ static void give(const struct group *group, const struct call *call, char *to)
         runtime_pack(from, (size_t)(in_place ? call->count : call->send_count) * ranks, in_place ? call->datatype : call->send_type, to);
         break;
     case KIND_ALLGATHERV:
-        runtime_pack(from, (size_t)(in_place ? call->counts[group->rank] : call->send_count),
+        runtime_pack(from, (size_t)(in_place ? call_count(call, group->rank) : call->send_count),
                      in_place ? call->datatype : call->send_type, to);
         break;
     case KIND_REDUCE_SCATTERV:
@@ -256,8 +256,8 @@ static void take_allgatherv(const struct exchange *exchange, const struct group 
 
     for (uint32_t rank = 0; rank < group->size; rank++)
         if (rank != group->rank || call->send != MPI_IN_PLACE)
-            put(&layout, exchange->all + exchange->block * rank, call->counts[rank], call->datatype,
-                (char *)call->recv + call->offsets[rank] * (ptrdiff_t)layout.distance);
+            put(&layout, exchange->all + exchange->block * rank, call_count(call, rank), call->datatype,
+                (char *)call->recv + call_offset(call, rank) * (ptrdiff_t)layout.distance);
 }
 
 static void take_reduced(const struct exchange *exchange, const struct group *group, const struct call *call)
@@ -265,9 +265,9 @@ static void take_reduced(const struct exchange *exchange, const struct group *gr
     size_t before = 0;
 
     for (uint32_t rank = 0; rank < group->rank; rank++)
-        before += (size_t)call->counts[rank];
-    runtime_unpack(exchange->all + size_of((int64_t)before, call->datatype), (size_t)call->counts[group->rank], call->datatype,
-                   call->recv);
+        before += (size_t)call_count(call, rank);
+    runtime_unpack(exchange->all + size_of((int64_t)before, call->datatype), (size_t)call_count(call, group->rank),
+                   call->datatype, call->recv);
 }
 
 /* Folds the blocks in the order of ranks, as an operator that does not commute wants it. */

@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 /* In the memory of one host. `share` is the bytes of the vector, or of what one rank gives to one
- * other. */
-bool measured_faster_in_memory(enum kind kind, uint64_t share);
+ * other, and `whole` those of all ranks together. */
+bool measured_faster_in_memory(enum kind kind, uint64_t share, uint64_t whole);
 
 /* Over several hosts. `bytes` are those of the vector; of blocks those of all ranks together, where
  * each block counts as long as the longest. */

@@ -106,6 +106,9 @@ static const struct {
     {MPI_LXOR, TRIB_LXOR, LOGICAL}, {MPI_MAXLOC, TRIB_MAXLOC, LOCATED}, {MPI_MINLOC, TRIB_MINLOC, LOCATED},
 };
 
+/* MPI's operators that no collective takes. */
+static const MPI_Op NO_REDUCTIONS[] = {MPI_OP_NULL, MPI_REPLACE, MPI_NO_OP};
+
 #define LENGTH(array) (sizeof(array) / sizeof(array)[0])
 
 /* Whether the type is as long as the tree's. */
@@ -122,6 +125,17 @@ static bool fits(size_t row)
 bool types_is_float(enum trib_dtype dtype)
 {
     return dtype == TRIB_FLOAT16 || dtype == TRIB_BFLOAT16 || dtype == TRIB_FLOAT32 || dtype == TRIB_FLOAT64;
+}
+
+bool types_is_mpis(MPI_Op op)
+{
+    for (size_t column = 0; column < LENGTH(OPERATORS); column++)
+        if (OPERATORS[column].handle == op)
+            return true;
+    for (size_t at = 0; at < LENGTH(NO_REDUCTIONS); at++)
+        if (NO_REDUCTIONS[at] == op)
+            return true;
+    return false;
 }
 
 enum reason types_map(const struct config *config, MPI_Datatype datatype, MPI_Op op, struct wire_type *type)

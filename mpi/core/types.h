@@ -32,6 +32,9 @@ struct wire_type {
 /* Whether sums and products of such elements depend on the order of their terms. */
 bool types_is_float(enum trib_dtype dtype);
 
+/* Whether the operator is one of MPI's own, and not the program's. */
+bool types_is_mpis(MPI_Op op);
+
 /* Returns REASON_TREE and sets *type, or returns why the tree does not take the type or operator.
  * Only predefined handles are known, so the answer is the same on all ranks for arguments that MPI
  * calls equal. */

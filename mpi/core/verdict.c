@@ -30,20 +30,20 @@ static struct call taken(const struct group *group, const struct call *call)
 {
     struct call taken = *call;
 
-    if (call->kind != KIND_REDUCE_SCATTERV || call->counts == NULL)
+    if (call->kind != KIND_REDUCE_SCATTERV || !call_has_counts(call))
         return taken;
     for (uint32_t rank = 1; rank < group->size; rank++)
-        if (call->counts[rank] != call->counts[0])
+        if (call_count(call, rank) != call_count(call, 0))
             return taken;
     taken.kind = KIND_REDUCE_SCATTER;
-    taken.count = call->counts[0];
+    taken.count = call_count(call, 0);
     return taken;
 }
 
 /* The verdict on type and operator of blocks that ranks exchange, and how long one is. */
 static enum reason judge_exchange(const struct group *group, const struct call *call, struct operation *operation)
 {
-    if (has_counts(call->kind) && call->counts == NULL)
+    if (has_counts(call->kind) && !call_has_counts(call))
         return REASON_ARGUMENT;
     size_t block = exchange_block(group, call);
 
@@ -59,6 +59,12 @@ static enum reason judge_exchange(const struct group *group, const struct call *
         if (depends_on_order(group, &operation->type))
             return REASON_COMBINATION;
         operation->count = block / operation->type.width;
+    } else if (call->kind >= KIND_SCAN && types_is_mpis(call->op)) {
+        /* Rank 0 folds nothing, so that it would not see that MPI does not allow the operator on
+         * the type: the MPI tells all ranks. What MPI allows and the tree does not know stays with
+         * it, too. */
+        struct wire_type unused;
+        return types_map(&job.config, call->datatype, call->op, &unused);
     } else if (operation->kind == KIND_BCAST) {
         operation->count = exchange_whole(group, call, block);
     }

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The most bytes that ranks exchange over hosts, or where it is forced: they need memory of their
- * own for as much. */
+/* The most bytes that ranks exchange, also where it is forced: each needs memory of its own for as
+ * much. */
 #define EXCHANGED_MAX (UINT64_C(1) << 20)
 
 /* With long vectors a tree gains more than with short ones: one that is as long counts as a call
@@ -53,16 +53,16 @@ static enum reason worth_of_hosts(const struct group *group, enum kind kind, uin
 
 enum reason worth_of(const struct group *group, enum kind called, enum kind taken, uint64_t share, uint64_t whole)
 {
-    bool is_long = exchange_is_one(taken) && whole > EXCHANGED_MAX;
-
+    if (exchange_is_one(taken) && whole > EXCHANGED_MAX)
+        return REASON_MEASURED_SLOWER;
     if (config_is_forced(&job.config))
-        return is_long ? REASON_MEASURED_SLOWER : REASON_TREE;
+        return REASON_TREE;
     /* Where most blocks are much shorter than the longest, the MPI moves less than the tree. */
     if (called == KIND_ALLGATHERV && whole / 2 > share * group->size)
         return REASON_MEASURED_SLOWER;
     if (group->prediction.in_memory != 0)
-        return measured_faster_in_memory(called, share) ? REASON_TREE : REASON_MEASURED_SLOWER;
-    return is_long ? REASON_MEASURED_SLOWER : worth_of_hosts(group, called, share, whole);
+        return measured_faster_in_memory(called, share, whole) ? REASON_TREE : REASON_MEASURED_SLOWER;
+    return worth_of_hosts(group, called, share, whole);
 }
 
 /* Whether the MPI may give another result than the tree for the same arguments. It combines ranks

@@ -330,20 +330,26 @@ void front_choose(const void *caller)
     pthread_mutex_unlock(&lock);
 }
 
-/* Returns MPI_ERR_OTHER, whatever it is called with. */
-static int absent(void)
+int front_fail(word comm, int error)
 {
-    return is_open_mpi ? 16 : 15;
+    ((int (*)(word, int))front_mpi_function("PMPI_Comm_call_errhandler"))(comm, error);
+    return error;
 }
 
-/* A program that looks for a function before it calls it finds ours. Such a program can also tell
- * an error from a result. */
+/* MPI_ERR_OTHER is 16 in Open MPI and in the standard's ABI. */
+int front_absent(word comm)
+{
+    return front_fail(comm, is_open_mpi || standard_abi() > 0 ? 16 : 15);
+}
+
+/* A program that looks for a function before it calls it finds ours, and meets the error only when
+ * it calls it. */
 static front_entry present(front_entry entry, unsigned index)
 {
     if (entry != NULL)
         return entry;
     notice("a program called %s, which its MPI does not have; it gets MPI_ERR_OTHER", front_table[index].name);
-    return (front_entry)absent;
+    return front_table[index].absent;
 }
 
 front_entry front_mpi_entry(unsigned index)

@@ -25,6 +25,7 @@ typedef void (*front_entry)(void); /* of another type; the one that no compiler 
 struct front_call {
     const char *name;
     front_entry narrow; /* what serves it where the MPI lacks it; NULL: nothing */
+    front_entry absent; /* what fails where nothing serves it */
 };
 extern const struct front_call front_table[];
 extern const unsigned front_calls;
@@ -37,6 +38,13 @@ front_entry front_target(unsigned index, const void *caller);
  * with this name, or NULL. The choice below has been made. */
 front_entry front_mpi_entry(unsigned index);
 void *front_mpi_function(const char *name);
+
+/* Fails a call as the MPI fails its own: calls the communicator's error handler, and returns the
+ * error if that does. */
+int front_fail(word comm, int error);
+
+/* The same with MPI_ERR_OTHER, for a call that nothing serves. */
+int front_absent(word comm);
 
 /* Decides once which library carries out the calls; caller as above. */
 void front_choose(const void *caller);

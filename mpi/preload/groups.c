@@ -57,12 +57,12 @@ static int least_of_used(MPI_Comm comm, int own)
 
 static const struct agreement IF_NEW = {tag_of_new, runtime_least}, IF_USED = {tag_of_used, least_of_used};
 
+/* A stale handle counts as one, too: it has no group, and the MPI says what is wrong. */
 static bool is_inter(MPI_Comm comm)
 {
-    int inter;
+    int inter = 0;
 
-    PMPI_Comm_test_inter(comm, &inter);
-    return inter != 0;
+    return PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter != 0;
 }
 
 static void leave_to_mpi(MPI_Comm comm, enum reason reason)
@@ -140,11 +140,11 @@ static bool is_revoked(MPI_Comm comm)
 
 static const struct group *attribute_of(MPI_Comm comm)
 {
-    void *attribute;
-    int found;
+    void *attribute = NULL;
+    int found = 0;
 
-    PMPI_Comm_get_attr(comm, keyval, &attribute, &found);
-    return found ? attribute : NULL;
+    /* The handle may be stale, and the error handler may have returned. */
+    return PMPI_Comm_get_attr(comm, keyval, &attribute, &found) == MPI_SUCCESS && found ? attribute : NULL;
 }
 
 const struct group *groups_find(MPI_Comm comm)

@@ -99,6 +99,14 @@ static int narrow_{name}({parameters})
 }}
 """
 
+#: Fails a call that the MPI lacks in every form, whatever follows the communicator.
+ABSENT = """
+static int absent_{at}({parameters})
+{{
+{unused}    return front_absent(a{at});
+}}
+"""
+
 F08 = """
 EXPORT void {name}_f08_({parameters}, int *error);
 EXPORT void {name}_f08_({parameters}, int *error)
@@ -128,14 +136,19 @@ def non_blocking(name: str) -> str:
 
 def large(call: dict) -> dict:
     """The form of a collective for large counts."""
-    arguments = [re.sub(r"^int (\w*count)$", r"MPI_Count \1", argument) for argument in call["arguments"]]
+    arguments = [re.sub(r"\bint (\w*count|\w*counts\[\])$", r"MPI_Count \1", argument) for argument in call["arguments"]]
+    arguments = [argument.replace("int displs[]", "MPI_Aint displs[]") for argument in arguments]
     return {**call, "name": call["name"] + "_c", "arguments": arguments}
 
 
+def has_arrays(call: dict) -> bool:
+    """Whether there is a count for each rank."""
+    return any(argument.endswith("counts[]") for argument in call["arguments"])
+
+
 def is_taken_large(call: dict) -> bool:
-    """Whether the form for large counts is one that policy.c decides about. Arrays of counts are the MPI's there."""
-    has_arrays = any(argument.endswith("counts[]") for argument in call["arguments"])
-    return call["class"] == "collective" and not has_arrays and large(call)["arguments"] != call["arguments"]
+    """Whether a call has a form for large counts that policy.c decides about: every collective but the barrier."""
+    return call["class"] == "collective" and large(call)["arguments"] != call["arguments"]
 
 
 def with_large(calls: list[dict]) -> list[dict]:
@@ -158,12 +171,13 @@ def shim(call: dict) -> str:
     names = [argument_name(argument) for argument in arguments]
     if kind == "constructor" and not arguments[-1].startswith("MPI_Comm *"):
         sys.exit(f"calls.toml: the last argument of the constructor {name} is not the new communicator")
+    policy = "policy_" + name.removeprefix("MPI_").lower()
     return TEMPLATES[kind].format(
         name=name,
         parameters=", ".join(arguments) or "void",
         names=", ".join(names),
         last=names[-1] if names else "",
-        policy="policy_" + name.removeprefix("MPI_").removesuffix("_c").lower(),
+        policy=policy if has_arrays(call) else policy.removesuffix("_c"),
     )
 
 
@@ -175,6 +189,15 @@ def forms(name: str) -> dict[str, tuple[int, int]]:
 def signatures(table: dict) -> dict[str, str]:
     """{each blocking collective: its arguments in letters}."""
     return {call["name"]: signature(call) for call in table["call"] if call["class"] == "collective"} | table["counted"]
+
+
+def communicators(table: dict) -> dict[str, int]:
+    """{each call that may be absent: which of its arguments is the communicator}. Every MPI has MPI_Init and the like."""
+    found = {call["name"]: 0 for call in table["call"] if call["class"] == "constructor"}
+    for name, letters in signatures(table).items():
+        for form in forms(name):
+            found[form] = found[f"{form}_c"] = letters.index("c")
+    return found
 
 
 def counted(table: dict) -> dict[str, tuple[int, int]]:
@@ -226,6 +249,12 @@ def narrow(name: str, base: int, letters: str, arity: int, lasts: bool) -> str:
     )
 
 
+def absent(at: int) -> str:
+    """The C text of the function that fails a call whose communicator is argument number `at`."""
+    unused = "".join(f"    (void)a{number};\n" for number in range(at))
+    return ABSENT.format(at=at, unused=unused, parameters=words(at + 1)["parameters"])
+
+
 def f08(call: dict) -> str:
     """The C text of a constructor of mpi_f08, all of whose arguments are addresses."""
     names = [argument_name(argument) for argument in call["arguments"]]
@@ -253,7 +282,12 @@ def write_stubs(table: dict, only_counted: dict[str, tuple[int, int]]) -> None:
     for call in table["call"]:
         if call["class"] == "constructor":
             sys.stdout.write(f08(call))
-    rows = "".join(f'    {{"{name}", {f"(front_entry)narrow_{name}" if name in narrowed else "NULL"}}},\n' for name in arities)
+    places = communicators(table)
+    sys.stdout.write("".join(absent(at) for at in sorted(set(places.values()))))
+    rows = ""
+    for name in arities:
+        entries = [f"narrow_{name}" if name in narrowed else "", f"absent_{places[name]}" if name in places else ""]
+        rows += f'    {{"{name}", {", ".join(f"(front_entry){entry}" if entry else "NULL" for entry in entries)}}},\n'
     sys.stdout.write(f"\nconst struct front_call front_table[] = {{\n{rows}}};\n")
     sys.stdout.write(f"const unsigned front_calls = {len(arities)};\n_Static_assert(FRONT_CALLS_MAX >= {len(arities)}, \"\");\n")
 

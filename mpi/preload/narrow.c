@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* MPI_ERR_COUNT of Open MPI and of MPICH. */
+/* MPI_ERR_COUNT of Open MPI, of MPICH and of the standard's ABI. */
 #define ERR_COUNT 2
 
 static int ask(const char *name, word comm)
@@ -81,7 +81,7 @@ int narrow_refuse(struct narrow *narrow)
     notice("%s cannot be done: this MPI has no such function, and the one with ints for counts takes no number above %d (or there is no "
            "memory)", narrow->name, INT_MAX);
     free_arrays(narrow);
-    return ERR_COUNT;
+    return front_fail(narrow->comm, ERR_COUNT);
 }
 
 void narrow_end(struct narrow *narrow)

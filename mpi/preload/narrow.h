@@ -30,7 +30,7 @@ enum whose { PEERS, OWN_GROUP, SOURCES, DESTINATIONS };
 /* Returns ints for an array of such numbers, if this rank's is one that counts. */
 word narrow_array(struct narrow *narrow, word array, enum whose whose);
 
-/* Says why the call cannot be done, and returns the MPI's error. */
+/* Says why the call cannot be done, and fails it with the MPI's error. */
 int narrow_refuse(struct narrow *narrow);
 
 /* Frees the arrays, unless the MPI may still read them. */

@@ -202,6 +202,23 @@ bool policy_reduce_scatter(enum collective which, const void *sendbuf, void *rec
     return take(&call, comm, result);
 }
 
+bool policy_allgatherv_c(enum collective which, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype, void *recvbuf,
+                         const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype, MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_ALLGATHERV, .name = which, .send = sendbuf, .send_count = sendcount,
+                              .send_type = sendtype, .recv = recvbuf, .large_counts = recvcounts, .large_offsets = displs,
+                              .datatype = recvtype};
+    return take(&call, comm, result);
+}
+
+bool policy_reduce_scatter_c(enum collective which, const void *sendbuf, void *recvbuf, const MPI_Count recvcounts[],
+                             MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, int *result)
+{
+    const struct call call = {.kind = KIND_REDUCE_SCATTERV, .name = which, .send = sendbuf, .recv = recvbuf,
+                              .large_counts = recvcounts, .datatype = datatype, .op = op};
+    return take(&call, comm, result);
+}
+
 bool policy_scan(enum collective which, const void *sendbuf, void *recvbuf, int64_t count, MPI_Datatype datatype, MPI_Op op,
                  MPI_Comm comm, int *result)
 {

@@ -21,7 +21,8 @@ int policy_abort(MPI_Comm comm, int errorcode);
 int policy_constructed(int result, const MPI_Comm *newcomm);
 
 /* Collectives: true when the call was done here, and *result is what it returns; false when it is
- * the MPI's. which is the function called: that for large counts differs in its name alone. */
+ * the MPI's. which is the function called: that for large counts differs in its name alone, but
+ * where there are arrays of counts. */
 bool policy_allreduce(enum collective which, const void *sendbuf, void *recvbuf, int64_t count, MPI_Datatype datatype, MPI_Op op,
                       MPI_Comm comm, int *result);
 bool policy_reduce(enum collective which, const void *sendbuf, void *recvbuf, int64_t count, MPI_Datatype datatype, MPI_Op op,
@@ -43,6 +44,10 @@ bool policy_allgatherv(enum collective which, const void *sendbuf, int64_t sendc
                        const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm, int *result);
 bool policy_reduce_scatter(enum collective which, const void *sendbuf, void *recvbuf, const int recvcounts[],
                            MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, int *result);
+bool policy_allgatherv_c(enum collective which, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype, void *recvbuf,
+                         const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype, MPI_Comm comm, int *result);
+bool policy_reduce_scatter_c(enum collective which, const void *sendbuf, void *recvbuf, const MPI_Count recvcounts[],
+                             MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, int *result);
 bool policy_scan(enum collective which, const void *sendbuf, void *recvbuf, int64_t count, MPI_Datatype datatype, MPI_Op op,
                  MPI_Comm comm, int *result);
 bool policy_exscan(enum collective which, const void *sendbuf, void *recvbuf, int64_t count, MPI_Datatype datatype,

@@ -6,6 +6,7 @@
 #include "rest.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 /* So many members are translated at a time, which takes no memory from the heap. */
@@ -206,13 +207,17 @@ static MPI_Datatype long_bytes(size_t bytes)
 }
 
 /* Copies elements that are too long for MPI_Pack, each as a message to this rank on a communicator
- * that has no other. */
+ * that has no other. Threads that copy at the same time would get each other's. */
 static void copy_long(const char *from, MPI_Datatype from_type, size_t from_step, char *to, MPI_Datatype to_type, size_t to_step,
                       size_t count)
 {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+    pthread_mutex_lock(&lock);
     for (size_t done = 0; done < count; done++)
         PMPI_Sendrecv(from + done * from_step, 1, from_type, job.rank, 0, to + done * to_step, 1, to_type, job.rank, 0, job.world,
                       MPI_STATUS_IGNORE);
+    pthread_mutex_unlock(&lock);
 }
 
 void runtime_pack(const void *from, size_t count, MPI_Datatype datatype, void *bytes)

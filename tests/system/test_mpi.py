@@ -185,6 +185,45 @@ class Interposer(Programs):
             # Forced, all but blocks of two lengths whose exchange needs more than 1 MiB.
             self.assertEqual(report["collectives"]["MPI_Reduce_scatter"]["mpi"], {"measured_slower": 8}, report)
 
+    def test_ranks_may_mix_the_two_forms_of_an_operation(self):
+        """Even ranks call the form for large counts. Disabled or not, both forms go the same way."""
+        with Fabric() as fabric:
+            _, _, report = self.good(Mpi(fabric, 4, PROGRAMS / "mixed_forms"), 60)
+            for name, calls in (("MPI_Allgatherv", 6), ("MPI_Reduce_scatter", 12), ("MPI_Bcast", 6)):
+                for form in (name, f"{name}_c"):
+                    figures = report["collectives"][form]
+                    self.assertEqual((figures["tree"], figures["mpi"]), (calls, {}), form)
+            disabled = {"TRIB_MPI_DISABLE": "MPI_Allgatherv,MPI_Bcast_c", "HCOLL_ML_DISABLE_REDUCE_SCATTER": "1"}
+            _, _, report = self.good(Mpi(fabric, 4, PROGRAMS / "mixed_forms", env=disabled), 60)
+            for name, calls in (("MPI_Allgatherv", 6), ("MPI_Reduce_scatter", 12), ("MPI_Bcast", 6)):
+                for form in (name, f"{name}_c"):
+                    self.assertEqual(report["collectives"][form]["mpi"], {"disabled": calls}, form)
+
+    def test_scans_with_an_operator_that_is_not_allowed_fail_on_every_rank(self):
+        with Fabric() as fabric:
+            # The component hears of those calls alone that Open MPI has looked at.
+            for through, refused in (("preload", {"combination": 4, "operator": 12}), ("component", {})):
+                _, _, report = self.good(Mpi(fabric, 4, PROGRAMS / "scan_operators", through=through), 60)
+                figures = report["collectives"]["MPI_Scan"]
+                self.assertEqual(figures["mpi"], {**refused, "datatype": 4}, through)
+                self.assertEqual(figures["tree"], 4, "of an operator that is allowed")
+
+    def test_what_the_library_refuses_fails_by_the_error_handler(self):
+        for call in ("count", "absent"):
+            for how in ("return", "handler"):
+                self.good(Mpi(None, 2, PROGRAMS / "refused_here", how, call), 60)
+            code, out, err, _ = Mpi(None, 2, PROGRAMS / "refused_here", "fatal", call).end(60)
+            self.assertNotEqual(code, 0, err)
+            self.assertNotIn("came to its end", out)
+
+    def test_an_alltoall_in_a_hosts_memory_stays_with_the_mpi_where_many_ranks_would_need_much_of_it(self):
+        """Each rank has all blocks of all ranks: 128 KiB are what was measured."""
+        with Fabric(shared_host=True) as fabric:
+            for ranks, block, is_taken in ((4, 8192, True), (8, 2048, True), (8, 4096, False)):
+                _, _, report = self.good(Mpi(fabric, ranks, PROGRAMS / "alltoall_blocks", block, env={"TRIB_MPI": "on"}), 60)
+                figures = report["collectives"]["MPI_Alltoall"]
+                self.assertEqual(figures["mpi"], {} if is_taken else {"measured_slower": 3 * ranks}, (ranks, block))
+
     def test_a_program_on_one_host_stays_with_the_mpi_where_its_ranks_are_no_level(self):
         with Fabric() as fabric:
             for mode, left in (("on", "one_host"), ("report", "dry_run")):

@@ -22,9 +22,9 @@ from test_mpi_libraries import libraries, make
 
 BOUND = 60
 
-#: What the tree takes for large counts, too: in `large_counts`, and of that in `every_buffer`.
+#: What the tree takes for large counts, too: in `large_counts`, and in `every_buffer`.
 TAKEN = ("Allreduce", "Reduce", "Bcast", "Allgather", "Reduce_scatter_block", "Gather", "Scatter", "Alltoall", "Scan", "Exscan")
-BUFFERS = ("Allreduce", "Reduce", "Bcast", "Allgather", "Reduce_scatter_block", "Scan")
+BUFFERS = ("Allreduce", "Reduce", "Bcast", "Allgather", "Reduce_scatter_block", "Allgatherv", "Reduce_scatter", "Scan")
 
 SCRATCH = pathlib.Path(tempfile.gettempdir()) / f"trib-tests-abis-{os.getpid()}"
 
@@ -266,6 +266,20 @@ class Abis(unittest.TestCase):
             said, report = self.run_program(fabric, mpi, 4, program(mpi, "large_counts"))
         for call in TAKEN:
             self.assertEqual(self.figures(report, f"{call}_c"), (8 if call == "Allreduce" else 4, {}), said)
+
+    def test_the_two_forms_mixed_under_debians_mpich(self):
+        mpi = debian_mpich()
+        with Fabric() as fabric:
+            said, report = self.run_program(fabric, mpi, 4, program(mpi, "mixed_forms"))
+        for call, calls in (("Allgatherv", 6), ("Reduce_scatter", 12), ("Bcast", 6)):
+            for form in (call, f"{call}_c"):
+                self.assertEqual(self.figures(report, form), (calls, {}), said)
+
+    def test_a_stale_handle_is_mpichs_to_refuse(self):
+        mpi = debian_mpich()
+        with Fabric() as fabric:
+            for mode in ("force", "report"):
+                self.run_program(fabric, mpi, 2, program(mpi, "freed_handle"), env={"TRIB_MPI": mode})
 
     def test_fortran_under_debians_mpich(self):
         mpi = debian_mpich()
