@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes forwards.c from Open MPI's header of collectives: one function for each collective, which
-counts the call and hands it on.
+counts the call and hands it on: at once, or, where the MPI may not begin it yet, as a request.
 
 usage: make_forwards.py coll.h > forwards.c
 """
@@ -13,10 +13,12 @@ HEAD = """\
 /* Generated from Open MPI's coll.h by make_forwards.py; do not edit. */
 #include "forwards.h"
 
+#include "deferred.h"
 #include "report.h"
 #include "requests.h"
 """
 
+#: A call that may wait for others: it waits for the tree, too. Where it does wait it is timed.
 FORWARD = """
 static int {name}({parameters})
 {{
@@ -27,16 +29,39 @@ static int {name}({parameters})
         requests_await_tree(m);
 {body}}}
 """
-
-#: What follows where the call waits for others, which is timed, and where it does not.
 WAITING = """\
     uint64_t begun = report_clock();
     int result = m->previous.coll_{name}({arguments}, m->previous.coll_{name}_module);
     module_time(m, COLLECTIVE_{call}, DOER_MPI, begun);
     return result;
 """
-AT_ONCE = """\
+PERSISTENT = """\
     return m->previous.coll_{name}({arguments}, m->previous.coll_{name}_module);
+"""
+
+#: A call that waits for nobody.
+NON_BLOCKING = """
+struct {name} {{
+    struct deferred super;
+{fields}}};
+
+static int begin_{name}(struct module *m, const struct deferred *deferred, ompi_request_t **request)
+{{
+    const struct {name} *c = (const struct {name} *)deferred;
+
+    return m->previous.coll_{name}({kept}, request, m->previous.coll_{name}_module);
+}}
+
+static int {name}({parameters})
+{{
+    struct module *m = (struct module *)module;
+
+    report_operation(COLLECTIVE_{call}, REASON_NOT_TAKEN, 0);
+    if (!requests_are_ahead(m))
+        return m->previous.coll_{name}({arguments}, m->previous.coll_{name}_module);
+    struct {name} *c = (struct {name} *)deferred_new(sizeof *c, COLLECTIVE_{call}, begin_{name});
+{body}    return requests_defer(m, &c->super, request);
+}}
 """
 
 #: Nothing that a program calls as a collective.
@@ -57,16 +82,61 @@ def fields_of(header: str) -> list[tuple[str, str]]:
     return re.findall(r"(mca_coll_base_module_\w+_fn_t)\s+coll_(\w+);", body[1])
 
 
-def waits(name: str) -> bool:
-    """Whether it is neither non-blocking nor makes a persistent request."""
-    return not name.startswith("i") and not name.endswith("_init")
+def is_persistent(name: str) -> bool:
+    return name.endswith("_init")
+
+
+def is_non_blocking(name: str) -> bool:
+    return name.startswith("i") and not is_persistent(name)
+
+
+def name_of(parameter: str) -> str:
+    return re.search(r"(\w+)$", parameter)[1]
+
+
+def lengths(name: str, names: list[str]) -> str:
+    """The C text that says how long arrays of a call are."""
+    if name.startswith("ineighbor_"):
+        return "lengths_of_neighbours(comm)"
+    if "root" in names:
+        return "lengths_at_root(comm, root)"
+    return "lengths_of_all(comm, sbuf)"
+
+
+def keeping(name: str, kept: list[str]) -> str:
+    """The C text that keeps the arguments of a call. Arrays say in their names whether they are of what is sent or received,
+    or else are of the same as the one before."""
+    text, side, has_arrays = "", "", False
+    for parameter in kept:
+        argument = name_of(parameter)
+        if "*" not in parameter or re.search(r"(void|struct \w+) ?\* ?\w+$", parameter):
+            text += f"    c->{argument} = {argument};\n"
+            continue
+        has_arrays = True
+        side = {"s": "sent", "r": "received"}.get(argument[0], side)
+        text += f"    c->{argument} = deferred_copy(&c->super, {argument}, lengths.{side} * sizeof *{argument});\n"
+    names = [name_of(parameter) for parameter in kept]
+    return (f"    struct lengths lengths = {lengths(name, names)};\n" if has_arrays else "") + text
+
+
+def non_blocking(name: str, call: str, parameters: list[str]) -> str:
+    """The C text of one function that waits for nobody."""
+    names = [name_of(parameter) for parameter in parameters]
+    if names[-3:] != ["comm", "request", "module"]:
+        sys.exit(f"make_forwards.py: {name} has other parameters than are known here: {', '.join(names)}")
+    kept = parameters[:-2]
+    return NON_BLOCKING.format(
+        name=name, call=call, parameters=", ".join(parameters), arguments=", ".join(names[:-1]), body=keeping(name, kept),
+        fields="".join(f"    {parameter};\n" for parameter in kept), kept=", ".join(f"c->{one}" for one in names[:-2]))
 
 
 def forward(name: str, parameters: list[str]) -> str:
     """The C text of one function."""
-    names = [re.search(r"(\w+)$", parameter)[1] for parameter in parameters]
     call = "MPI_" + name.capitalize()
-    body = (WAITING if waits(name) else AT_ONCE).format(name=name, call=call, arguments=", ".join(names[:-1]))
+    if is_non_blocking(name):
+        return non_blocking(name, call, parameters)
+    arguments = ", ".join(name_of(parameter) for parameter in parameters[:-1])
+    body = (PERSISTENT if is_persistent(name) else WAITING).format(name=name, call=call, arguments=arguments)
     return FORWARD.format(name=name, call=call, parameters=", ".join(parameters), body=body)
 
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "requests.h"
 
+#include "deferred.h"
 #include "functions.h"
 #include "job.h"
 #include "operation.h"
@@ -25,14 +26,17 @@ struct request {
     ompi_coll_base_nbc_request_t super;
     struct module *module;
     struct call call;
-    int *arrays;             /* a copy of the call's counts and offsets */
+    struct deferred *deferred; /* NULL: the tree may take the call */
+    int *arrays;               /* a copy of the call's counts and offsets */
     struct operation operation;
-    trib_request *in_tree;   /* NULL: not in the tree */
-    ompi_request_t *by_mpi;  /* what the MPI does instead; both are NULL while those ahead wait */
-    int status;              /* how the tree's operation has ended */
+    trib_request *in_tree;     /* NULL: not in the tree */
+    /* What the MPI does instead; MPI_REQUEST_NULL: it could not begin that. This and in_tree are
+     * NULL while those ahead wait. */
+    ompi_request_t *by_mpi;
+    int status;                /* how the tree's operation has ended, or what the MPI said */
     bool is_active, is_detached;
-    opal_object_t *held[4];  /* by a persistent request: NULL, or what the program may free */
-    struct request *next;    /* of the same module */
+    opal_object_t *held[4];    /* by a persistent request: NULL, or what the program may free */
+    struct request *next;      /* of the same module */
 };
 
 typedef struct request tributary_request_t;
@@ -98,12 +102,24 @@ static bool is_done(struct request *request)
     return done != 0;
 }
 
+/* Lets the MPI begin what the tree does not take. If it cannot, the request ends with its error. */
+static void begin_deferred(struct request *request)
+{
+    request->status = request->deferred->begin(request->module, request->deferred, &request->by_mpi);
+    if (request->status != OMPI_SUCCESS)
+        request->by_mpi = MPI_REQUEST_NULL;
+}
+
 /* What the tree does not take, or was to take and does not exist, is done by the MPI, in the same
  * order on all ranks. Called without the lock. */
 static void hand_over(struct request *request)
 {
     struct operation operation;
 
+    if (request->deferred != NULL) {
+        begin_deferred(request);
+        return;
+    }
     trib_request_free(request->in_tree);
     request->in_tree = NULL;
     operation_forget(&request->operation);
@@ -191,6 +207,7 @@ static void release(struct request *request)
         if (request->held[i] != NULL)
             OBJ_RELEASE(request->held[i]);
     free(request->arrays);
+    deferred_free(request->deferred);
     OMPI_REQUEST_FINI(&request->super.super);
     OBJ_RELEASE(request);
 }
@@ -201,6 +218,8 @@ static int end(struct request *request)
 {
     int error;
 
+    if (request->by_mpi == MPI_REQUEST_NULL)
+        return request->status;
     if (request->by_mpi != NULL) {
         error = request->by_mpi->req_status.MPI_ERROR;
         ompi_request_free(&request->by_mpi);
@@ -296,7 +315,7 @@ static bool enter_tree(struct request *request, const struct group *group)
 {
     struct module *module = request->module;
 
-    if (verdict_on(group, &request->call, &request->operation) != REASON_TREE)
+    if (request->deferred != NULL || verdict_on(group, &request->call, &request->operation) != REASON_TREE)
         return false;
     int status = operation_post(group, &request->operation, &request->in_tree);
     if (status == TRIB_OK)
@@ -355,8 +374,9 @@ static int free_request(ompi_request_t **handle)
     request->is_detached = is_active;
     pthread_mutex_unlock(&lock);
     if (!is_active) {
+        /* Another thread is just about to say so. The call makes each look a real one. */
         while (!REQUEST_COMPLETE(&request->super.super))
-            ; /* another thread is just about to say so */
+            opal_progress();
         release(request);
     }
     *handle = MPI_REQUEST_NULL;
@@ -376,6 +396,7 @@ static void construct(struct request *request)
     request->super.super.req_free = free_request;
     request->super.super.req_cancel = cancel;
     request->super.super.req_start = start_persistent;
+    request->deferred = NULL;
     request->arrays = NULL;
     request->in_tree = NULL;
     request->by_mpi = NULL;
@@ -419,14 +440,25 @@ static struct request *new_request(struct module *module, const struct call *cal
     return request;
 }
 
-int requests_begin(struct module *module, const struct call *call, ompi_request_t **handle)
+static int begin(struct request *request, ompi_request_t **handle)
 {
-    struct request *request = new_request(module, call, false);
-
     request->super.super.req_state = OMPI_REQUEST_ACTIVE;
     *handle = &request->super.super;
     start(request);
     return OMPI_SUCCESS;
+}
+
+int requests_begin(struct module *module, const struct call *call, ompi_request_t **handle)
+{
+    return begin(new_request(module, call, false), handle);
+}
+
+int requests_defer(struct module *module, struct deferred *deferred, ompi_request_t **handle)
+{
+    struct request *request = new_request(module, &(const struct call){.name = deferred->name}, false);
+
+    request->deferred = deferred;
+    return begin(request, handle);
 }
 
 int requests_make(struct module *module, const struct call *call, ompi_request_t **handle)

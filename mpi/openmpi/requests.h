@@ -11,6 +11,8 @@
 #include "call.h"
 #include "module.h"
 
+struct deferred;
+
 /* Looks after the tree that is being made for the module. */
 void requests_look_after(struct module *module);
 
@@ -26,6 +28,10 @@ bool requests_are_ahead(struct module *module);
 /* Begins a call that goes through the tree, or is not to be begun before those ahead. Returns what
  * Open MPI's functions do. */
 int requests_begin(struct module *module, const struct call *call, ompi_request_t **request);
+
+/* The same for a call that the tree does not take, when requests are ahead of it. The request takes
+ * what is deferred over. */
+int requests_defer(struct module *module, struct deferred *deferred, ompi_request_t **request);
 
 /* Makes a persistent request for a call that goes through the tree, which is made. */
 int requests_make(struct module *module, const struct call *call, ompi_request_t **request);

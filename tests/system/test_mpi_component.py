@@ -136,6 +136,16 @@ class Component(test_mpi.Programs):
             _, _, report = self.run_one(fabric, 4, PROGRAMS / "comm_churn", "50", TRIB_QUOTA="groups=2")
             self.assertGreater(report["collectives"]["MPI_Allreduce"]["mpi"]["no_group"], 0)
 
+    def test_calls_that_the_tree_does_not_take_wait_for_no_tree_either(self):
+        with Fabric(shared_host=True) as fabric:
+            for mode, quota in (("on", ""), ("on", "groups=2"), ("force", "")):
+                _, _, report = self.run_one(fabric, 4, PROGRAMS / "waitless", timeout=60, TRIB_MPI=mode, TRIB_QUOTA=quota)
+                self.assertEqual(report["groups"]["refused"] > 0, quota != "", mode)
+                self.assertEqual(self.not_in_tree(report, {"not_taken"} if quota == "" else {"not_taken", "no_group"}), {}, mode)
+                self.assertGreater(self.tree(report, "MPI_Iallreduce"), 0, mode)
+                for name, kinds in (("Ialltoallv", 2), ("Ialltoallw", 2), ("Igatherv", 1), ("Iscatterv", 1), ("Ineighbor_alltoallw", 1)):
+                    self.assertEqual(report["collectives"][f"MPI_{name}"]["mpi"], {"not_taken": 4 * 3 * kinds}, (mode, name))
+
     def test_communicators_come_and_go(self):
         with Fabric() as fabric:
             out, _, report = self.run_one(fabric, 2, PROGRAMS / "comm_churn", "1500", timeout=240)
@@ -205,6 +215,23 @@ class Component(test_mpi.Programs):
         told = [line for line in err.splitlines() if line.startswith("tributary:")]
         self.assertEqual(len(told), 1, err)
         self.assertIn("rank 2 runs without Tributary's component", told[0])
+
+    def test_what_ranks_have_is_found_where_it_is_fetched_when_it_is_asked_for(self):
+        """Of ranks on another host, which is this one under another name: a shell stands in for ssh."""
+        with tempfile.TemporaryDirectory(prefix="trib-test-") as folder, Fabric() as fabric:
+            shell = pathlib.Path(folder) / "shell"
+            shell.write_text(f'#!/bin/sh\nmkdir {folder}/$1\nexport TMPDIR={folder}/$1\nshift\nexec sh -c "$*"\n')
+            shell.chmod(0o755)
+            words = ["--host", "one:2,two:2"]
+            for name, value in (("plm_rsh_agent", shell), ("pml", "ob1"), ("btl", "tcp,self"), ("pmix_base_collect_data", "0")):
+                words += ["--mca", name, value]
+            _, _, report = self.run_one(fabric, 4, *words, PROGRAMS / "first_calls", timeout=60)
+            self.assertEqual(self.tree(report), 80)
+            shutil.rmtree(pathlib.Path(folder) / "two")
+            lacking = (":", "-np", "2", PROGRAMS / "first_calls")
+            _, err, report = self.run_one(fabric, 2, *words, PROGRAMS / "first_calls", *lacking, timeout=60)
+            self.assertIsNone(report)
+            self.assertIn("rank 2 runs without Tributary's component", err)
 
     def test_the_preloaded_library_steps_aside(self):
         with Fabric() as fabric:
