@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ranks mix the two forms of each operation, as MPI lets them: even ones call that for large counts,
- * odd ones the usual one. The former are looked up, as mpi4py does, because a preloaded library may
- * show them where the MPI has none. Values are checked.
+ * Ranks mix the two forms of each operation, as MPI lets them: even ones call that for large
+ * counts, odd ones the usual one. The former are looked up, as mpi4py does, because a preloaded
+ * library may show them where the MPI has none. Values are checked.
  *
  * usage: mixed_forms [rounds = 3]
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Scans with an operator of MPI's that it does not allow on the type: every rank gets an error, and
- * the communicator's error handler is called on each. What MPI allows is done, whether the tree knows
- * the type or not.
+ * the communicator's error handler is called on each. What MPI allows is done, whether the tree
+ * knows the type or not.
  */
 #include "check.h"
 
