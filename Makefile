@@ -153,6 +153,10 @@ INSTALLED_BINARIES = $(addprefix $(DESTDIR)$(PREFIX)/bin/,trib sharp_hello sharp
 	$(DESTDIR)$(PREFIX)/lib/libnccl-net-tributary.so $(DESTDIR)$(PREFIX)/lib/libtrib_mpi*.so $(DESTDIR)$(PREFIX)/lib/tributary/openmpi/*.so)
 
 install: build ## install under PREFIX (default /usr/local), below DESTDIR if set; SPLIT_DEBUG=1 keeps debug lines beside
+	@# Whoever installs may have a umask that lets nobody else read.
+	@umask 022 && $(MAKE) --no-print-directory install-files
+
+install-files:
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/sharp/api share/tributary/bench/peers \
 		share/modulefiles/tributary share/sharp/examples/mpi/coll)
 	install -m 755 $(TARGET)/trib $(DESTDIR)$(PREFIX)/bin/trib

@@ -87,11 +87,19 @@ class Buffers(unittest.TestCase):
             (np.zeros(4, ">f4"), UnsupportedError, "order of another machine"),
             (np.array(["text"]), UnsupportedError, "no datatype"),
             (np.zeros(2, "f4,i4"), UnsupportedError, "no datatype"),
+            (np.float64(3.0), UnsupportedError, r"numpy.array\(\[x\]\)"),
             ([1, 2, 3], UnsupportedError, "list has no buffer"),
             (memoryview(bytearray(8))[::2], InvalidError, "not C-contiguous"),
         ):
             with self.assertRaisesRegex(kind, words):
                 vector(source)
+
+    def test_objects_are_refused_as_bytes_too(self):
+        """Their bytes are addresses in this process."""
+        with self.assertRaisesRegex(UnsupportedError, "Python objects"):
+            vector(np.array(["a", None], dtype=object), "uint8")
+        with self.assertRaisesRegex(UnsupportedError, "no memory of its own"):
+            vector(np.zeros(3).sum(), "uint8")
 
     def test_a_result_is_not_written_to_read_only_memory(self):
         frozen = np.zeros(3)

@@ -36,6 +36,15 @@ class Launches(unittest.TestCase):
         self.assertEqual(detect({**slurm, **inner}).rank, 3)
         self.assertEqual(detect({**slurm, **inner, "TRIB_RENDEZVOUS": "mine"}).rendezvous, "mine")
 
+    def test_programs_of_torchrun_on_two_machines_do_not_meet_under_its_defaults(self):
+        torchrun = {"RANK": "1", "WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "none", "MASTER_PORT": "29500", "TORCHELASTIC_RESTART_COUNT": "0"}
+        with open("/proc/sys/kernel/random/boot_id") as boot:
+            machine = boot.read().strip()
+        for address in ("127.0.0.1", "localhost", "::1"):
+            name = detect({**torchrun, "MASTER_ADDR": address}).rendezvous
+            self.assertTrue(name.startswith(f"none-{address}-29500-0-{machine}-"), name)
+            self.assertEqual(detect({**torchrun, "MASTER_ADDR": address, "RANK": "0"}).rendezvous, name)
+
     def test_no_launcher_and_no_numbers_are_told(self):
         with self.assertRaisesRegex(InvalidError, "trib run -n RANKS"):
             detect({})

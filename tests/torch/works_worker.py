@@ -141,6 +141,15 @@ def a_factor_that_is_a_tensor():
     assert (tensor == wanted).all(), tensor
 
 
+def numbers_that_are_still_to_be_negated():
+    """Torch notes that a tensor is negative, and computes it when it is read."""
+    lazy = torch.tensor([1 + 2j, 3 - 1j]).conj().imag
+    assert lazy.is_neg()
+    wanted = lazy.clone() * dist.get_world_size()
+    dist.all_reduce(lazy)
+    assert torch.equal(lazy.clone(), wanted), (lazy, wanted)
+
+
 def memory_of_two_devices():
     """It is refused with words."""
     for call, arguments in (
@@ -165,6 +174,7 @@ THINGS = [
     works_that_nobody_asks_for,
     an_average_of_large_halves,
     a_factor_that_is_a_tensor,
+    numbers_that_are_still_to_be_negated,
     memory_of_two_devices,
 ]
 

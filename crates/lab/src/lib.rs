@@ -11,6 +11,7 @@
 //! process     a process that can be named for good: pid and start time, held by a pidfd
 //! run         a command with a time limit, of which nothing is left afterwards
 //! visit       a command in a place
+//! heeded      signals that this process was not started to ignore
 //! ucx         what UCX may use there
 //! supervise   a child of a command or a test: stopped, continued, killed, and never left behind
 //! ```
@@ -19,6 +20,7 @@
 //! it.
 
 pub mod fault;
+mod heeded;
 pub mod lab;
 pub mod mpi;
 pub mod namespace;
@@ -30,6 +32,7 @@ pub mod topology;
 mod ucx;
 pub mod visit;
 
+pub use heeded::heeded;
 pub use lab::{Lab, LabError, LabLaunch, LabName, Lifetime, default_base};
 pub use mpi::{Map, Mpi, MpiLaunch, Placement};
 pub use network::{Direction, LinkCounters};

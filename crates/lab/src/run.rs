@@ -11,6 +11,7 @@ use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::heeded::heeded;
 use crate::process::{Process, ProcessId};
 use crate::supervise::Supervised;
 
@@ -37,7 +38,7 @@ pub fn run(command: &mut Command, limit: Option<Duration>) -> io::Result<End> {
 /// Runs `command` and passes signals on to it in the same way, until it has ended or its time is
 /// up. Then it alone is killed.
 pub fn supervise(command: &mut Command, limit: Option<Duration>) -> io::Result<End> {
-    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    let mut signals = Signals::new(heeded(&[SIGHUP, SIGINT, SIGTERM]))?;
     let deadline = limit.map(|limit| Instant::now() + limit);
     let from_terminal = io::IsTerminal::is_terminal(&io::stdin());
     let mut child = Supervised::start(command)?;

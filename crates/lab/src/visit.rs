@@ -7,6 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
+use crate::heeded::heeded;
 use crate::lab::{Context as _, Lab, LabError};
 use crate::namespace::{Porter, SOCKET, ask, end_with_us};
 use crate::topology::PlaceKind;
@@ -38,7 +39,8 @@ pub fn visit(lab: &Lab, place: &str, command: &mut Command) -> Result<ExitStatus
     let porter = Porter::start(lab.folder(), |place| lab.entry(place)).context(|| "start a porter".to_owned())?;
     command.env(SOCKET, porter.socket());
     let folder = std::env::current_dir();
-    let signals = Signals::new(PASSED_ON.iter().chain(&[SIGCHLD])).context(|| "listen for signals".to_owned())?;
+    let signals =
+        Signals::new(heeded(PASSED_ON).iter().chain(&[SIGCHLD])).context(|| "listen for signals".to_owned())?;
     entry.enter().context(|| format!("enter {place}"))?;
     // Entering a mount namespace leads to its root. If the old folder does not exist there, the
     // root will do.

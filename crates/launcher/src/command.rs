@@ -42,8 +42,18 @@ fn settings(way: &Way) -> Vec<(&'static str, OsString)> {
             path.push(":USER_DEFAULT");
             vec![(COMPONENT_PATH, path), ("OMPI_MCA_coll_tributary_enable", "1".into())]
         }
-        Way::Preloaded(library) => vec![("LD_PRELOAD", library.into())],
+        Way::Preloaded(library) => vec![("LD_PRELOAD", preloaded(library.as_os_str(), std::env::var_os("LD_PRELOAD")))],
     }
+}
+
+/// The library before what the user preloads.
+fn preloaded(library: &OsStr, others: Option<OsString>) -> OsString {
+    let mut all = library.to_owned();
+    if let Some(others) = others.filter(|others| !others.is_empty()) {
+        all.push(":");
+        all.push(others);
+    }
+    all
 }
 
 fn pair(name: &str, value: &OsStr) -> OsString {
@@ -65,6 +75,13 @@ mod tests {
         let command = command(&launcher, way, &words, &["TRIB_MANAGER".to_owned()]);
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         words.join(" ")
+    }
+
+    #[test]
+    fn what_the_user_preloads_stays() {
+        let all = |others: Option<&str>| preloaded(OsStr::new("/l/a.so"), others.map(OsString::from));
+        assert_eq!(all(Some("/opt/b.so:c.so")), "/l/a.so:/opt/b.so:c.so");
+        assert_eq!((all(Some("")), all(None)), ("/l/a.so".into(), "/l/a.so".into()));
     }
 
     #[test]

@@ -62,8 +62,8 @@ impl Launcher {
 /// Reads what a launcher says of itself.
 fn mpi_of(text: &str) -> Option<(Mpi, String)> {
     let line = |wanted: &str| text.lines().find(|line| line.contains(wanted)).map(|line| line.trim().to_owned());
-    // "mpirun (Open MPI) 4.1.4"
-    if let Some(said) = line("(Open MPI)") {
+    // "mpirun (Open MPI) 4.1.4"; under another name than mpirun, "mpiexec (OpenRTE) 4.1.4".
+    if let Some(said) = line("(Open MPI)").or_else(|| line("(OpenRTE)")) {
         let version = said.rsplit(' ').next()?;
         let mut numbers = version.split(['.', 'r', 'a']).map_while(|part| part.parse().ok());
         return Some((Mpi::OpenMpi(numbers.next()?, numbers.next().unwrap_or(0)), said));
@@ -89,6 +89,7 @@ mod tests {
         for (text, expected) in [
             ("mpirun (Open MPI) 4.1.4\n\nReport bugs to ...", Some(Mpi::OpenMpi(4, 1))),
             ("mpirun (Open MPI) 5.0.11\n", Some(Mpi::OpenMpi(5, 0))),
+            ("mpirun.openmpi (OpenRTE) 4.1.4\n", Some(Mpi::OpenMpi(4, 1))),
             ("HYDRA build details:\n    Version:    4.0.2\n", Some(Mpi::Hydra)),
             ("Intel(R) MPI Library for Linux* OS, Version 2021.19\n", Some(Mpi::Hydra)),
             ("slurm 23.02\n", None),

@@ -58,6 +58,9 @@ def _way_of(kind: type) -> Callable[[Any, str | None], Vector]:
     torch = sys.modules.get("torch")
     if torch is not None and issubclass(kind, torch.Tensor):
         return _of_tensor
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and issubclass(kind, numpy.generic):
+        return _of_scalar
     if hasattr(kind, "__array_interface__"):
         return _of_array
     return _of_device_array if hasattr(kind, "__cuda_array_interface__") else _of_buffer
@@ -68,6 +71,8 @@ def _of_tensor(tensor: Any, dtype: str | None) -> Vector:
         raise UnsupportedError(f"the tensor is on {tensor.device}: only memory of the host and of CUDA devices is reduced here")
     if not tensor.is_contiguous():
         raise InvalidError("the tensor is not contiguous: give tensor.contiguous()")
+    if tensor.is_conj() or tensor.is_neg():
+        raise InvalidError("the tensor's memory has other numbers than it shows: give tensor.resolve_conj().resolve_neg()")
     own = datatype(dtype or str(tensor.dtype).removeprefix("torch."))
     stream = sys.modules["torch"].cuda.current_stream(tensor.device).cuda_stream if tensor.is_cuda else None
     return _checked(tensor.data_ptr(), tensor.numel() * tensor.element_size(), own, False, tensor, stream)
@@ -79,8 +84,14 @@ def _of_array(array: Any, dtype: str | None) -> Vector:
         raise InvalidError("the array is not C-contiguous: give numpy.ascontiguousarray(array)")
     if not array.dtype.isnative:
         raise UnsupportedError(f"the array's bytes are in the order of another machine ({array.dtype})")
+    if array.dtype.hasobject:
+        raise UnsupportedError("the array has Python objects for elements, which are addresses in this process")
     address, readonly = interface["data"]
     return _checked(address, array.nbytes, datatype(dtype or array.dtype.name), readonly, array)
+
+
+def _of_scalar(scalar: Any, dtype: str | None) -> Vector:
+    raise UnsupportedError(f"{type(scalar).__name__} is a NumPy scalar, which has no memory of its own: give numpy.array([x])")
 
 
 def _of_device_array(array: Any, dtype: str | None) -> Vector:

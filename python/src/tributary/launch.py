@@ -67,7 +67,22 @@ def detect(environment: Mapping[str, str] = os.environ) -> Launch:
     rendezvous = environment.get(RENDEZVOUS_ENV)
     if rendezvous is None and all(name in environment for name in best.names):
         rendezvous = "-".join(environment[name] for name in best.names)
+        if _is_local(environment.get("MASTER_ADDR", "")):
+            # Torchrun's defaults are the same on every machine.
+            rendezvous += f"-{_loopback()}"
     return Launch(best.name, _number(environment, best.rank), _number(environment, best.size), rendezvous)
+
+
+def _is_local(address: str) -> bool:
+    """Whether it is the address of whoever uses it."""
+    return address in ("localhost", "::1") or address.startswith("127.")
+
+
+def _loopback() -> str:
+    """What tells this loopback interface from all others: the machine since it was started, and the
+    network namespace."""
+    with open("/proc/sys/kernel/random/boot_id") as boot:
+        return f"{boot.read().strip()}-{os.stat('/proc/self/ns/net').st_ino}"
 
 
 def _number(environment: Mapping[str, str], name: str) -> int:

@@ -55,8 +55,15 @@ impl Arguments {
         // their values are no such files.
         let abi = self.words.iter().find_map(|word| abi_of(word));
         let way = Way::of(&launcher, abi, &parts, means).map_err(Failure::environment)?;
-        let passed: Vec<String> =
-            std::env::vars().map(|(name, _)| name).filter(|name| name.starts_with("TRIB_")).collect();
+        if matches!(way, Way::Preloaded(_)) && sets_preload(&self.words) {
+            return Err(Failure::Usage(
+                "the launcher's words set LD_PRELOAD, which would keep Tributary's library from being preloaded: \
+                 set it in the environment of `trib mpirun`, which preloads both"
+                    .to_owned(),
+            ));
+        }
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let passed: Vec<String> = names.filter(|name| name.starts_with("TRIB_")).collect();
         let mut command = trib_launcher::command(&launcher, &way, &self.words, &passed);
         if self.show {
             crate::stdout::print(&shown(&command))?;
@@ -64,6 +71,17 @@ impl Arguments {
         }
         Err(Failure::Environment(format!("{} cannot be started: {}", launcher.path.display(), command.exec())))
     }
+}
+
+/// Whether words of a launcher's give the ranks a value of `LD_PRELOAD`, as `-x LD_PRELOAD=FILE` of
+/// Open MPI's and `-env LD_PRELOAD FILE` of Hydra's do.
+fn sets_preload(words: &[OsString]) -> bool {
+    let sets = |option: &str, value: &str| match option {
+        "-x" | "--x" => value.starts_with("LD_PRELOAD="),
+        "-env" | "-genv" => value == "LD_PRELOAD",
+        _ => false,
+    };
+    words.windows(2).any(|pair| sets(&pair[0].to_string_lossy(), &pair[1].to_string_lossy()))
 }
 
 fn shown(command: &std::process::Command) -> String {
@@ -77,3 +95,15 @@ Examples:
   trib mpirun -np 8 ./program
   trib mpirun --launcher mpiexec.hydra -n 8 ./program
   trib mpirun --through preload --show -np 8 ./program";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_would_undo_the_preloading_are_found() {
+        let sets = |line: &str| sets_preload(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert!(sets("-np 2 -x LD_PRELOAD=/opt/darshan.so ./a") && sets("-n 2 -genv LD_PRELOAD /opt/darshan.so ./a"));
+        assert!(!sets("-np 2 -x LD_PRELOAD ./a") && !sets("-np 2 ./a LD_PRELOAD=/opt/darshan.so"));
+    }
+}

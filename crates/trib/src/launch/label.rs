@@ -2,13 +2,23 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// The threads that copy the ranks' output, one for each stream.
 #[derive(Debug)]
 pub(super) struct Labels {
-    copiers: Vec<JoinHandle<()>>,
+    copiers: Vec<Copier>,
+}
+
+#[derive(Debug)]
+struct Copier {
+    thread: JoinHandle<()>,
+    /// Goes up when a line is begun and when it is written, so that it is odd in between: what reads
+    /// our output may take its time.
+    steps: Arc<AtomicU64>,
 }
 
 impl Labels {
@@ -21,28 +31,47 @@ impl Labels {
     pub(super) fn add(&mut self, rank: u32, child: &mut Child) {
         let label = format!("[{rank}] ");
         if let Some(output) = child.stdout.take() {
-            let label = label.clone();
-            self.copiers.push(thread::spawn(move || copy(output, &label, || io::stdout().lock())));
+            self.copiers.push(Copier::start(output, label.clone(), || io::stdout().lock()));
         }
         if let Some(errors) = child.stderr.take() {
-            self.copiers.push(thread::spawn(move || copy(errors, &label, || io::stderr().lock())));
+            self.copiers.push(Copier::start(errors, label, || io::stderr().lock()));
         }
     }
 
-    /// Waits at most `limit` for the last lines.
-    pub(super) fn wait(self, limit: Duration) {
-        let deadline = Instant::now() + limit;
-        for copier in self.copiers {
-            while !copier.is_finished() && Instant::now() < deadline {
-                thread::sleep(Duration::from_millis(1));
+    /// Waits for the last lines: until all streams have ended, or for `limit` nothing has come
+    /// while nothing was being written, or the user does not want to wait.
+    pub(super) fn wait(mut self, limit: Duration, is_interrupted: impl Fn() -> bool) {
+        let (mut seen, mut since) = (0, Instant::now());
+        while since.elapsed() < limit && !is_interrupted() {
+            self.copiers.retain(|copier| !copier.thread.is_finished());
+            if self.copiers.is_empty() {
+                return;
             }
+            let steps: Vec<u64> = self.copiers.iter().map(|copier| copier.steps.load(Ordering::Relaxed)).collect();
+            let sum: u64 = steps.iter().sum();
+            if sum != seen || steps.iter().any(|steps| steps % 2 == 1) {
+                (seen, since) = (sum, Instant::now());
+            }
+            thread::sleep(LOOK_AGAIN);
         }
+    }
+}
+
+impl Copier {
+    fn start<W: Write>(
+        input: impl Read + Send + 'static,
+        label: String,
+        output: impl Fn() -> W + Send + 'static,
+    ) -> Copier {
+        let steps = Arc::new(AtomicU64::new(0));
+        let own = steps.clone();
+        Copier { thread: thread::spawn(move || copy(input, &label, output, &own)), steps }
     }
 }
 
 /// Copies line by line, each with one write, until either side is closed. Dropping the pipe then
 /// tells the rank, by SIGPIPE as in any pipeline.
-fn copy<W: Write>(input: impl Read, label: &str, output: impl Fn() -> W) {
+fn copy<W: Write>(input: impl Read, label: &str, output: impl Fn() -> W, steps: &AtomicU64) {
     let mut input = BufReader::new(input);
     let mut line = Vec::new();
     loop {
@@ -55,8 +84,11 @@ fn copy<W: Write>(input: impl Read, label: &str, output: impl Fn() -> W) {
         if line.last() != Some(&b'\n') {
             line.push(b'\n');
         }
+        steps.fetch_add(1, Ordering::Relaxed);
         let mut output = output();
-        if output.write_all(&line).and_then(|()| output.flush()).is_err() {
+        let written = output.write_all(&line).and_then(|()| output.flush());
+        steps.fetch_add(1, Ordering::Relaxed);
+        if written.is_err() {
             return;
         }
     }
@@ -64,6 +96,8 @@ fn copy<W: Write>(input: impl Read, label: &str, output: impl Fn() -> W) {
 
 /// Longer lines are cut, so that no program can make us keep all its output in memory.
 const LINE_MAX: u64 = 64 * 1024;
+/// How often it is looked whether the last lines have come.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {
@@ -85,7 +119,7 @@ mod tests {
 
     fn labelled(input: &[u8]) -> Vec<u8> {
         let sink = RefCell::new(Vec::new());
-        copy(input, "[3] ", || Sink(&sink));
+        copy(input, "[3] ", || Sink(&sink), &AtomicU64::new(0));
         sink.into_inner()
     }
 

@@ -70,7 +70,7 @@ impl Job {
         let verdict = Verdict::Succeeded;
         let mut running = Running { ranks, signals, grace: self.grace, verdict, account: None, deadline: None };
         running.wait_for_all();
-        labels.wait(LABEL_LIMIT);
+        labels.wait(LABEL_LIMIT, || running.is_interrupted());
         if let (Some(manager), Some(account)) = (&self.manager, running.account) {
             tell(manager, environment.rendezvous(), account);
         }
@@ -116,6 +116,11 @@ impl Running {
                 Err(_) => self.kill("the grace period is over"),
             }
         }
+    }
+
+    /// Whether a signal has come that does not tell of a rank's end.
+    fn is_interrupted(&self) -> bool {
+        self.signals.try_iter().any(|signal| signal != SIGCHLD)
     }
 
     fn next_signal(&self) -> Result<i32, RecvTimeoutError> {
@@ -190,7 +195,8 @@ fn tell(manager: &str, rendezvous: &str, account: Account) {
 
 /// Receives signals as messages. The thread ends with the process.
 fn listen_for_signals() -> Result<Receiver<i32>, Failure> {
-    let mut signals = Signals::new([SIGCHLD, SIGHUP, SIGINT, SIGTERM]).map_err(Failure::environment)?;
+    let heeded = trib_lab::heeded(&[SIGHUP, SIGINT, SIGTERM]);
+    let mut signals = Signals::new(heeded.iter().chain(&[SIGCHLD])).map_err(Failure::environment)?;
     let (sender, receiver): (Sender<i32>, _) = channel();
     thread::spawn(move || {
         for signal in signals.forever() {
@@ -206,6 +212,6 @@ fn listen_for_signals() -> Result<Receiver<i32>, Failure> {
 const ANSWER: Duration = Duration::from_secs(1);
 /// How long the kernel may take after SIGKILL before we report it again.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
-/// How long the last lines of output may take. A process that a rank left behind may keep the pipe
-/// open for ever.
+/// For how long no line of output may come before it counts as all. A process that a rank left
+/// behind may keep the pipe open for ever.
 const LABEL_LIMIT: Duration = Duration::from_secs(1);

@@ -93,6 +93,39 @@ fn labels_tell_whose_line_it_is_on_either_stream() {
 }
 
 #[test]
+fn a_reader_that_takes_its_time_gets_every_line() {
+    // More than the pipes hold.
+    let launcher = shell(&["-n", "1", "--label"], "seq 15000").stdout(Stdio::piped()).spawn().unwrap();
+    // Twice as long as output may be silent after the last rank has ended.
+    std::thread::sleep(Duration::from_secs(2));
+    let output = launcher.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), lines(&output).len()), (Some(0), 15000));
+}
+
+#[test]
+fn a_process_that_a_rank_left_behind_is_not_waited_for() {
+    let started = Instant::now();
+    let output = shell(&["-n", "1", "--label"], "setsid sleep 20 & echo out").output().unwrap();
+    assert_eq!((output.status.code(), lines(&output)), (Some(0), vec!["[0] out".to_owned()]));
+    assert!(started.elapsed() < Duration::from_secs(15));
+}
+
+#[test]
+fn a_signal_that_it_was_started_to_ignore_is_ignored() {
+    let inner = format!("exec {} run -n 1 -- sh -c 'echo ready; sleep 0.5; echo done'", env!("CARGO_BIN_EXE_trib"));
+    // As nohup does it.
+    let mut launcher = Command::new("sh");
+    launcher.args(["-c", &format!("trap '' HUP; {inner}")]).stdin(Stdio::null()).env_remove("TRIB_MANAGER");
+    let mut launcher = launcher.stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(launcher.stdout.take().unwrap());
+    let mut said = String::new();
+    output.read_line(&mut said).unwrap();
+    signal(&launcher, Signal::HUP);
+    output.read_line(&mut said).unwrap();
+    assert_eq!((launcher.wait().unwrap().code(), said.as_str()), (Some(0), "ready\ndone\n"));
+}
+
+#[test]
 fn only_rank_0_reads_what_is_given() {
     let mut launcher = shell(&["-n", "2"], "echo $TRIB_RANK `cat`");
     let mut launcher = launcher.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

@@ -23,8 +23,10 @@ def is_staged_by_library(tensor: torch.Tensor) -> bool:
 
 
 def is_vector(tensor: torch.Tensor) -> bool:
-    """Whether the tensor is contiguous memory that the library takes as it is."""
-    return tensor.is_contiguous() and (tensor.is_cpu or is_staged_by_library(tensor))
+    """Whether the tensor is contiguous memory that the library takes as it is. A tensor that torch has
+    still to conjugate or to negate is not."""
+    is_plain = not tensor.is_conj() and not tensor.is_neg()
+    return tensor.is_contiguous() and is_plain and (tensor.is_cpu or is_staged_by_library(tensor))
 
 
 def home(tensor: torch.Tensor) -> torch.device:
@@ -36,7 +38,8 @@ def staged(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor, or a copy of it that is a vector."""
     if is_vector(tensor):
         return tensor
-    return tensor.detach().to(home(tensor), memory_format=torch.contiguous_format).contiguous()
+    plain = tensor.detach().resolve_conj().resolve_neg()
+    return plain.to(home(tensor), memory_format=torch.contiguous_format).contiguous()
 
 
 def room(tensor: torch.Tensor) -> torch.Tensor:
