@@ -16,7 +16,7 @@ pub(super) struct Labels {
 #[derive(Debug)]
 struct Copier {
     thread: JoinHandle<()>,
-    /// Goes up when a line is begun and when it is written, so that it is odd in between: what reads
+    /// Goes up when a line is begun and when it is written, and is odd in between: what reads
     /// our output may take its time.
     steps: Arc<AtomicU64>,
 }
