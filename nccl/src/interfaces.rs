@@ -25,7 +25,8 @@ pub struct Interface {
 pub fn all() -> &'static [Interface] {
     static ALL: OnceLock<Vec<Interface>> = OnceLock::new();
     ALL.get_or_init(|| {
-        let setting = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
+        // NCCL takes a single letter for no setting, too.
+        let setting = |name: &str| std::env::var(name).ok().filter(|text| text.len() > 1);
         let family = Family::from_setting(setting("NCCL_SOCKET_FAMILY").as_deref());
         let found = addresses().into_iter().filter(|(_, ip)| family.takes(ip)).collect();
         let chosen = chosen(one_each(found), setting("NCCL_SOCKET_IFNAME").as_deref());
@@ -79,14 +80,13 @@ fn one_each(mut found: Vec<(String, IpAddr)>) -> Vec<(String, IpAddr)> {
 }
 
 /// Those that the setting names: a list of prefixes, or of whole names behind `=`, or of what is
-/// left out behind `^`. Without a setting those of the network, else those of containers, else the
-/// loopback.
+/// left out behind `^`. Without a setting those of InfiniBand, else those of another network, else
+/// those of containers, of the host itself, or of virtual machines.
 fn chosen(found: Vec<(String, IpAddr)>, setting: Option<&str>) -> Vec<(String, IpAddr)> {
     let Some(setting) = setting else {
-        let rank = |name: &str| match name {
-            "lo" => 2,
-            _ if name.starts_with("docker") => 1,
-            _ => 0,
+        let rank = |name: &str| {
+            let known = KINDS.iter().find(|(prefix, _)| name.starts_with(prefix));
+            known.map_or(OTHERS, |(_, rank)| *rank)
         };
         let best = found.iter().map(|(name, _)| rank(name)).min();
         return found.into_iter().filter(|(name, _)| Some(rank(name)) == best).collect();
@@ -113,7 +113,8 @@ fn described(name: &str, address: IpAddr) -> Interface {
     }
 }
 
-/// The addresses of all interfaces that are up, in the system's order.
+/// The addresses of all interfaces that are up and have a link, in the system's order. Without a
+/// link NCCL leaves out also one that a setting names.
 fn addresses() -> Vec<(String, IpAddr)> {
     let mut list: *mut libc::ifaddrs = ptr::null_mut();
     // SAFETY: the call writes the list's start.
@@ -129,7 +130,7 @@ fn addresses() -> Vec<(String, IpAddr)> {
         let Some(ip) = (unsafe { address_of(entry.ifa_addr) }) else { continue };
         // SAFETY: every entry has a name that ends.
         let name = unsafe { CStr::from_ptr(entry.ifa_name) };
-        if entry.ifa_flags & libc::IFF_UP as u32 != 0 {
+        if entry.ifa_flags & RUNNING == RUNNING {
             found.push((name.to_string_lossy().into_owned(), ip));
         }
     }
@@ -158,6 +159,10 @@ unsafe fn address_of(pointer: *const libc::sockaddr) -> Option<IpAddr> {
     }
 }
 
+/// Which interfaces NCCL takes before others, the lowest first, by how their names begin.
+const KINDS: [(&str, u32); 4] = [("ib", 0), ("docker", 2), ("lo", 3), ("virbr", 4)];
+const OTHERS: u32 = 1;
+const RUNNING: u32 = (libc::IFF_UP | libc::IFF_RUNNING) as u32;
 /// As many as NCCL's own sockets use.
 const INTERFACES_MAX: usize = 16;
 /// What an interface has that does not say; NCCL takes the same.
@@ -177,16 +182,23 @@ mod tests {
 
     #[test]
     fn the_setting_means_what_it_means_to_nccl() {
-        let all = ["lo", "eth0", "eth1", "eth10", "ib0", "docker0"];
+        let all = ["lo", "eth0", "eth1", "eth10", "ib0", "docker0", "virbr0"];
         let of = |setting| names(&chosen(found(&all), setting)).join(" ");
-        assert_eq!(of(None), "eth0 eth1 eth10 ib0");
+        assert_eq!(of(None), "ib0");
         assert_eq!(of(Some("eth1,ib")), "eth1 eth10 ib0");
         assert_eq!(of(Some("=eth1,lo")), "lo eth1");
-        assert_eq!(of(Some("^eth,docker")), "lo ib0");
-        assert_eq!(of(Some("^=eth1")), "lo eth0 eth10 ib0 docker0");
+        assert_eq!(of(Some("^eth,docker")), "lo ib0 virbr0");
+        assert_eq!(of(Some("^=eth1")), "lo eth0 eth10 ib0 docker0 virbr0");
         assert_eq!(of(Some("wlan")), "");
-        assert_eq!(names(&chosen(found(&["lo", "docker0"]), None)), ["docker0"]);
-        assert_eq!(names(&chosen(found(&["lo"]), None)), ["lo"]);
+        for (there, best) in [
+            ("lo eth0 eth1 virbr0 docker0", "eth0 eth1"),
+            ("virbr0 lo docker0 docker1", "docker0 docker1"),
+            ("virbr0 lo", "lo"),
+            ("virbr0", "virbr0"),
+        ] {
+            let there = found(&there.split(' ').collect::<Vec<_>>());
+            assert_eq!(names(&chosen(there, None)).join(" "), best);
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub fn init(logger: Option<log::Logger>) -> c_int {
     guard("init", || match interfaces::all() {
         [] => Err(Failure::new(
             Code::Usage,
-            "no network interface is up, or NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY leave none",
+            "no network interface is up and has a link, or NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY leave none",
         )),
         all => {
             let names: Vec<_> =

@@ -29,7 +29,7 @@ def open_driver():
     cuda.cuStreamDestroy_v2.argtypes = cuda.cuEventSynchronize.argtypes = [P]
     cuda.standInSleep.argtypes = [P, c.c_uint]
     cuda.cuStreamBeginCapture_v2.argtypes, cuda.cuStreamEndCapture.argtypes = [P, c.c_int], [P, P]
-    cuda.cuEventRecord.argtypes = [P, P]
+    cuda.cuEventRecord.argtypes, cuda.cuEventQuery.argtypes = [P, P], [P]
     context = P()
     ok(cuda.cuInit(0))
     ok(cuda.cuDevicePrimaryCtxRetain(c.byref(context), 0))
@@ -76,12 +76,17 @@ class Array:
         return array
 
 
-def await_stream(stream):
-    """Waits for what is queued there now."""
+def recorded(stream):
+    """An event behind what is queued there now."""
     event = P()
     ok(cuda.cuEventCreate(c.byref(event), 0))
     ok(cuda.cuEventRecord(event, stream))
-    ok(cuda.cuEventSynchronize(event))
+    return event
+
+
+def await_stream(stream):
+    """Waits for what is queued there now."""
+    ok(cuda.cuEventSynchronize(recorded(stream)))
 
 
 def new_stream():
@@ -301,6 +306,63 @@ def order(argument):
             request.wait(60000)
             same(vector.read(), expected)
     return context.counters()
+
+
+def apart(argument):
+    """Two operations in the order of two streams, of which the second one's is late. Returns what the
+    driver says about that stream when the first operation is over."""
+    open_driver()
+    context = native.Context()
+    group, streams, count = context.group(), [new_stream(), new_stream()], argument["count"]
+    mine = values(group.rank, count)
+    expected = over_host(group, "allreduce", mine, count, False, (count, F32, SUM))
+    vectors = [Array(mine), Array(mine)]
+    group.barrier().wait()
+    requests = []
+    for vector, stream, late_us in zip(vectors, streams, (20 * LATE_US, 1000 * LATE_US)):
+        cuda.standInSleep(stream, late_us)
+        slept = recorded(stream)
+        requests.append(post(group, "allreduce", native.IN_PLACE, vector, count, F32, SUM, stream))
+    requests[0].wait(60000)
+    told = cuda.cuEventQuery(slept)
+    same(vectors[0].read(), expected)
+    requests[1].wait(60000)
+    same(vectors[1].read(), expected)
+    return told
+
+
+def beside_a_capture(argument):
+    """What a program does with operations while it captures a graph on another stream. Returns for
+    each what it was told, and how the capture has ended."""
+    open_driver()
+    context = native.Context()
+    group, stream, other, count = context.group(), new_stream(), new_stream(), argument["count"]
+    mine, told = values(group.rank, count), []
+    expected = over_host(group, "allreduce", mine, count, False, (count, F32, SUM))
+
+    def until_done(request):
+        while not request.test():
+            time.sleep(0.001)
+
+    def captured(step, *arguments):
+        status, graph = 0, P()
+        ok(cuda.cuStreamBeginCapture_v2(other, 0))
+        try:
+            step(*arguments)
+        except native.Failed as failed:
+            status = failed.status
+        told.append([status, cuda.cuStreamEndCapture(other, c.byref(graph))])
+
+    for step in (until_done, lambda request: request.wait(60000), lambda request: request.wait()):
+        vector = Array(mine)
+        request = post(group, "allreduce", native.IN_PLACE, vector, count, F32, SUM, stream)
+        captured(step, request)
+        if request.handle:
+            request.wait()
+        same(vector.read(), expected)
+    captured(group.free)
+    context.finalize()
+    return {"told": told, "pinned": cuda.standInCount(b"cuMemHostAlloc"), "freed": cuda.standInCount(b"cuMemFreeHost")}
 
 
 def failing(argument):

@@ -4,6 +4,7 @@ import ctypes as c
 import os
 import pathlib
 import random
+import signal
 import time
 
 import nccl_plugin
@@ -110,6 +111,8 @@ def code_of(call, *arguments):
 
 def broken_messages(argument):
     """What the other end, or NCCL, does wrong."""
+    # Python ignores this signal, but a program in C ends by it.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     plugin, exchange = Plugin(argument["library"], argument["version"]), Exchange(argument["folder"])
     garbage = c.create_string_buffer(random.Random(5).randbytes(HANDLE_BYTES), HANDLE_BYTES)
     small = np.zeros(8, np.uint8)
@@ -136,6 +139,7 @@ def broken_messages(argument):
     out, into = ring(plugin, exchange)
     if RANK == 0:
         plugin.net("closeSend", (c.c_void_p, out))
+        plugin.net("closeRecv", (c.c_void_p, into))
         exchange.all(b"")
         return found
     awaited = plugin.receive(into, small)
@@ -146,6 +150,16 @@ def broken_messages(argument):
 
     found["gone"] = until(gone, "a failure")
     exchange.all(b"")
+
+    def nobody_receives():
+        request = plugin.send(out, small)
+        until(lambda: plugin.test(plugin.net, request)[0], "a message")
+
+    def refused():
+        code, line = code_of(nobody_receives)
+        return [code, line] if code else None
+
+    found["cut_off"] = until(refused, "a failure")
     return found
 
 

@@ -78,6 +78,16 @@ class Device(unittest.TestCase):
         for counters in self.results("order", {"count": 60_000, "turns": 4}, quota={**QUOTA, "streams": 1}):
             self.assertGreater(counters["operations_sat"], 0)
 
+    def test_a_result_waits_for_no_stream_of_a_later_operation(self):
+        not_ready = 600
+        self.assertEqual(self.results("apart", {"count": 60_000}), [not_ready] * RANKS)
+
+    def test_a_capture_beside_is_not_spoilt(self):
+        env = {"STAND_IN_DELAY_US": "5000"}
+        for result in self.results("beside_a_capture", {"count": 60_000}, env=env):
+            self.assertEqual(result["told"], [[0, 0]] * 4, result)
+            self.assertEqual(result["pinned"], result["freed"], "pinned memory is given back")
+
     def test_an_error_of_the_driver_reaches_every_rank_in_words(self):
         for call, number, code, status, begins in (
             ("cuMemHostAlloc", 1, 2, -11, True),

@@ -74,6 +74,7 @@ class Plugin(unittest.TestCase):
             self.assertEqual(found["afterwards"][0], REMOTE, found)
         self.assertEqual(second["gone"][0], REMOTE)
         self.assertIn("closed the connection", second["gone"][1])
+        self.assertEqual(second["cut_off"][0], REMOTE)
 
     def test_allreduces(self):
         for version in VERSIONS:

@@ -5,6 +5,7 @@ use std::ffi::c_uint;
 use crate::context::{Context, Current};
 use crate::driver::Handle;
 use crate::error::{Error, NOT_READY};
+use crate::relaxed::Relaxed;
 
 /// An event, recorded once.
 #[derive(Debug)]
@@ -35,8 +36,10 @@ impl Event {
         self.context
     }
 
-    /// Whether it has come. It fails if something that was queued before it has failed.
+    /// Whether it has come. It fails if something that was queued before it has failed. A capture
+    /// of the program's is not spoilt.
     pub fn has_come(&self) -> Result<bool, Error> {
+        let _relaxed = Relaxed::enter(self.context.driver)?;
         let current = self.context.enter()?;
         // SAFETY: the event is alive.
         match unsafe { current.driver().query_event(self.handle) } {
@@ -46,8 +49,10 @@ impl Event {
         }
     }
 
-    /// Sleeps until it has come. It waits for nothing that is queued behind it or elsewhere.
+    /// Sleeps until it has come. It waits for nothing that is queued behind it or elsewhere, and
+    /// spoils no capture of the program's.
     pub fn wait(&self) -> Result<(), Error> {
+        let _relaxed = Relaxed::enter(self.context.driver)?;
         let current = self.context.enter()?;
         // SAFETY: the event is alive.
         unsafe { current.driver().await_event(self.handle) }

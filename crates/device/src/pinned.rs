@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 
 use crate::context::{Context, Current};
 use crate::error::Error;
+use crate::relaxed::Relaxed;
 
 /// A buffer of pinned memory. It may be dropped only when no copy from or to it is under way.
 #[derive(Debug)]
@@ -49,6 +50,8 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
+        // A graph that the program captures meanwhile is not spoilt, whichever thread frees this.
+        let _relaxed = Relaxed::enter(self.context.driver);
         // Where the context is gone, its memory is gone with it.
         if let Ok(current) = self.context.enter() {
             // SAFETY: the buffer is ours and not used again, by no copy either.

@@ -163,6 +163,24 @@ fn a_stream_that_is_captured_is_refused_and_its_capture_is_not_spoilt() {
 }
 
 #[test]
+fn events_and_what_is_freed_spoil_no_capture() {
+    let (stand_in, driver) = loaded();
+    let device = stand_in.allocate(LEN);
+    let current = context_of(driver, device).enter().unwrap();
+    let (pinned, stream) = (Pinned::new(&current, LEN).unwrap(), Stream::new(&current).unwrap());
+    let captured = stand_in.stream();
+    stand_in.begin_capture(captured);
+    // SAFETY: both ends have so many bytes.
+    unsafe { stream.copy(&current, device, pinned.start(), LEN) }.unwrap();
+    let event = stream.record(&current).unwrap();
+    event.has_come().unwrap();
+    event.wait().unwrap();
+    drop(pinned);
+    assert_eq!(stand_in.count("cuMemFreeHost"), 1);
+    assert!(!stand_in.end_capture(captured));
+}
+
+#[test]
 fn nothing_depends_on_calls_that_return_early() {
     let (stand_in, driver) = loaded();
     stand_in.set("CUDA_LAUNCH_BLOCKING", "1");

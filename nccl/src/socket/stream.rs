@@ -4,10 +4,11 @@
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
+use std::io::{self, IoSlice, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use super::transfer::{Transfer, moved};
 use crate::failure::{Code, Failure};
@@ -151,13 +152,13 @@ impl State {
     fn advance(&mut self) -> Result<(), Failure> {
         if let Way::Out(greeting) = &mut self.way {
             while !greeting.is_empty() {
-                let Some(count) = moved(std::io::Write::write(&mut self.socket, greeting))? else { return Ok(()) };
+                let Some(count) = moved(Quiet(&self.socket).write(greeting))? else { return Ok(()) };
                 greeting.drain(..count);
             }
         }
         while let Some(transfer) = self.under_way.front_mut() {
             let done = match self.way {
-                Way::Out(_) => transfer.send(&mut self.socket)?,
+                Way::Out(_) => transfer.send(&mut Quiet(&self.socket))?,
                 Way::In => transfer.receive(&mut self.socket)?,
             };
             let Some(bytes) = done else { return Ok(()) };
@@ -168,8 +169,25 @@ impl State {
     }
 }
 
+/// What is written here never raises SIGPIPE: in the program's process it is not ours to ignore.
+struct Quiet<'a>(&'a TcpStream);
+
+impl Write for Quiet<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        SockRef::from(self.0).send_vectored_with_flags(slices, libc::MSG_NOSIGNAL)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A connection that is being made.
-fn connecting(address: SocketAddr) -> std::io::Result<TcpStream> {
+fn connecting(address: SocketAddr) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
     socket.set_tcp_nodelay(true)?;

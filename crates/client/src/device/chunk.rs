@@ -59,7 +59,7 @@ impl Chunk {
             let copies = peers.copies(*combined, output.wrapping_add(rows.first));
             // SAFETY: as below. The ranks whose memory it is keep it until this one has come to the
             // next barrier.
-            return unsafe { buffer.empty(&current, &streams.back, copies) }.map_err(from_device);
+            return unsafe { buffer.empty(&current, self.work.back(&current)?, copies) }.map_err(from_device);
         }
         let result = buffer.result(self.cut.given()).cast_const();
         assert!(self.cut.given() + rows.bytes() <= buffer.len(), "a chunk fits its buffer");
@@ -69,6 +69,6 @@ impl Chunk {
         let current = streams.context().enter().map_err(from_device)?;
         // SAFETY: the rows lie in the program's buffer, which is ours until the work is over; that
         // it is only behind this copy. The chunk's result is complete.
-        unsafe { buffer.empty(&current, &streams.back, copies) }.map_err(from_device)
+        unsafe { buffer.empty(&current, self.work.back(&current)?, copies) }.map_err(from_device)
     }
 }

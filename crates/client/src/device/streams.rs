@@ -19,11 +19,10 @@ impl Streams {
         self.context
     }
 
-    /// Lets no copy be done before the event has come.
+    /// Lets no copy out of the device that is queued from now on be done before the event has come.
     pub(super) fn begin(&self, entry: &Event) -> Result<(), Error> {
         let current = self.context.enter()?;
-        self.out.wait(&current, entry)?;
-        self.back.wait(&current, entry)
+        self.out.wait(&current, entry)
     }
 
     /// Waits until no copy is under way. Where the driver fails, the context is lost, and its

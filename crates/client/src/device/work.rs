@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use trib_device::Event;
+use trib_device::{Current, Event, Stream};
 use trib_wire::{Collective, Signature};
 
 use super::delivery::{Delivery, Issued};
@@ -33,6 +33,8 @@ pub(super) struct Work {
     pub(super) ends: Ends,
     entry: Event,
     pub(super) streams: Arc<Streams>,
+    /// Set when the stream of copies back waits for the entry.
+    comes_back: OnceLock<()>,
     /// The chunks that have not passed.
     left: AtomicU64,
     failure: OnceLock<Error>,
@@ -78,8 +80,9 @@ impl Work {
         streams: Arc<Streams>,
     ) -> Work {
         // How many chunks there are is known when it is begun.
-        let (left, peers, failure) = (AtomicU64::new(u64::MAX), OnceLock::new(), OnceLock::new());
-        Work { shared, group, delivery, plan, peers, signature, sums, ends, entry, streams, left, failure }
+        let (left, peers) = (AtomicU64::new(u64::MAX), OnceLock::new());
+        let (comes_back, failure) = (OnceLock::new(), OnceLock::new());
+        Work { shared, group, delivery, plan, peers, signature, sums, ends, entry, streams, comes_back, left, failure }
     }
 
     /// What was called.
@@ -116,7 +119,7 @@ impl Work {
         self.peers().map_or(self.plan, |peers| peers.plan())
     }
 
-    /// Lets its copies wait for what the program has queued before.
+    /// Lets its copies out wait for what the program has queued before.
     pub(super) fn begin(&self, peers: Option<Arc<Peers>>) -> Result<(), Error> {
         if let Some(peers) = peers {
             let _ = self.peers.set(peers);
@@ -124,6 +127,18 @@ impl Work {
         }
         self.left.store(self.chunks(), Ordering::Release);
         self.streams.begin(&self.entry).map_err(from_device)
+    }
+
+    /// The stream of its copies back, the first of which waits for what the program has queued
+    /// before. To be called when that one is to be queued: copies of earlier operations, which do
+    /// not have to wait for that, are then in the stream before it.
+    pub(super) fn back(&self, current: &Current) -> Result<&Stream, Error> {
+        let back = &self.streams.back;
+        if self.comes_back.get().is_none() {
+            back.wait(current, &self.entry).map_err(from_device)?;
+            let _ = self.comes_back.set(());
+        }
+        Ok(back)
     }
 
     /// Notes that it fails. The first error counts. If this rank is the one at fault, it leaves the
