@@ -70,7 +70,17 @@ class Mpi:
             raise AssertionError(f"the program hangs after {timeout} s:\n{out[-2000:]}\n{err[-2000:]}") from None
         report = json.loads(self.report_file.read_text()) if self.report_file.exists() else None
         self.folder.cleanup()
-        return self.process.returncode, out, err, report
+        code = self.process.returncode
+        # Rank 0 writes the report when all ranks have come to MPI_Finalize.
+        return 0 if code == 1 and report is not None and has_lost_a_race(err) else code, out, err, report
+
+
+def has_lost_a_race(err):
+    """Whether mpirun takes a rank that ended well for one that did not: it may hear of the end of its process before it hears of
+    its MPI_Finalize. Plain programs of Open MPI 4 meet that once in a thousand or two thousand runs (its issues 7833 and 9389), and
+    more often where mpirun gets no processor."""
+    told = err.replace("\n", " ")
+    return "with PID 0 on node" in told and "exiting improperly" in told
 
 
 def end_session(process):
