@@ -1,13 +1,18 @@
-//! Signals that a process was started to ignore: `nohup` ignores SIGHUP, and a script's `&` SIGINT.
-//! Who catches such a signal nevertheless ends with the terminal, and so do the programs that it
-//! starts, because a signal that is caught is none that they ignore.
+//! Whether a process was started to outlive its terminal: `nohup` has it ignore SIGHUP. Who catches
+//! that signal nevertheless ends with the terminal, and so do the programs that it starts, because
+//! a signal that is caught is none that they ignore.
+//!
+//! SIGINT is another matter: a script's `&` has a process ignore it, and yet it is by SIGINT that
+//! other programs end a job.
 
 use std::fs;
 
-/// Those of the signals that this process does not ignore.
+use signal_hook::consts::SIGHUP;
+
+/// The signals, but SIGHUP where this process was started to ignore it.
 pub fn heeded(signals: &[i32]) -> Vec<i32> {
     let ignored = fs::read_to_string("/proc/self/status").map(|status| ignored(&status)).unwrap_or(0);
-    signals.iter().copied().filter(|signal| ignored & bit(*signal) == 0).collect()
+    signals.iter().copied().filter(|signal| *signal != SIGHUP || ignored & bit(SIGHUP) == 0).collect()
 }
 
 /// The mask of ignored signals in a status of proc(5).
@@ -16,21 +21,22 @@ fn ignored(status: &str) -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-fn bit(signal: i32) -> u64 {
-    signal.checked_sub(1).and_then(|at| 1u64.checked_shl(at as u32)).unwrap_or(0)
+/// A signal in such a mask.
+const fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGINT, SIGTERM};
 
     #[test]
-    fn a_mask_tells_which_signals_are_ignored() {
-        let status = "Name:\ttrib\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001003\nSigCgt:\t0\n";
-        assert_eq!(ignored(status) & bit(SIGHUP), 1);
-        assert_eq!(ignored(status) & bit(SIGINT), 2);
-        assert_eq!((ignored(status) & bit(SIGTERM), ignored("no mask"), bit(0)), (0, 0, 0));
-        assert!(heeded(&[SIGTERM]).contains(&SIGTERM));
+    fn a_mask_tells_whether_hangups_are_ignored() {
+        let status = |mask: &str| format!("Name:\ttrib\nSigBlk:\t0000000000000000\nSigIgn:\t{mask}\nSigCgt:\t0\n");
+        assert_eq!(ignored(&status("0000000000001003")) & bit(SIGHUP), 1);
+        assert_eq!(ignored(&status("0000000000001002")) & bit(SIGHUP), 0);
+        assert_eq!((ignored("no mask"), ignored(&status("x"))), (0, 0));
+        assert_eq!(heeded(&[SIGINT, SIGTERM]), [SIGINT, SIGTERM]);
     }
 }

@@ -11,7 +11,7 @@
 //! process     a process that can be named for good: pid and start time, held by a pidfd
 //! run         a command with a time limit, of which nothing is left afterwards
 //! visit       a command in a place
-//! heeded      signals that this process was not started to ignore
+//! heeded      whether this process was started to outlive its terminal
 //! ucx         what UCX may use there
 //! supervise   a child of a command or a test: stopped, continued, killed, and never left behind
 //! ```

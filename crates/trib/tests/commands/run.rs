@@ -111,7 +111,7 @@ fn a_process_that_a_rank_left_behind_is_not_waited_for() {
 }
 
 #[test]
-fn a_signal_that_it_was_started_to_ignore_is_ignored() {
+fn a_job_that_is_to_outlive_its_terminal_does() {
     let inner = format!("exec {} run -n 1 -- sh -c 'echo ready; sleep 0.5; echo done'", env!("CARGO_BIN_EXE_trib"));
     // As nohup does it.
     let mut launcher = Command::new("sh");
