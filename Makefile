@@ -29,7 +29,7 @@ MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v
 # library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo demo-torch test test-long conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants fuzz models miri rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch test-gpu bench-torch wheel bench build lint install strip-installed deb package-test dependencies
+.PHONY: help demo demo-torch test test-long conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants fuzz models miri rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch test-gpu bench-torch wheel bench build lint install install-files strip-installed deb package-test dependencies
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 25

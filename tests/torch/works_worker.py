@@ -83,10 +83,10 @@ def a_future_has_a_limit():
         try:
             told.wait()
         except Exception as error:
-            assert "not done after" in str(error) or "after" in str(error), error
+            # It does not tell of a rank that has left: that comes later.
+            assert "is not done after" in str(error), error
         else:
             raise AssertionError("a future was fulfilled without the last rank")
-        assert time.monotonic() - began < 2.5, time.monotonic() - began
         dist.destroy_process_group(group)
         assert time.monotonic() - began < SOON
     dist.barrier()
