@@ -16,4 +16,4 @@ mod supervisor;
 mod text;
 
 pub use install::{Done, ServiceError, Target};
-pub use text::{NameError, Service, is_hidden};
+pub use text::{HIDDEN, NameError, Service, is_hidden};

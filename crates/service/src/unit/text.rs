@@ -111,7 +111,7 @@ pub(super) fn user(daemon: Daemon) -> String {
 }
 
 /// What `ProtectHome` and `PrivateTmp` hide from a unit, systemd.exec(5).
-const HIDDEN: [&str; 5] = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
+pub const HIDDEN: [&str; 5] = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
 
 /// The folder of configurations.
 pub(super) const CONFIGURATION: &str = "/etc/tributary";
@@ -203,8 +203,8 @@ mod tests {
 
     #[test]
     fn a_unit_sees_no_home_and_no_temporary_folder() {
-        for hidden in ["/root/tributary/bin/trib", "/home/ada/bin/trib", "/tmp/trib", "/var/tmp/x/trib"] {
-            assert!(is_hidden(Path::new(hidden)), "{hidden}");
+        for folder in HIDDEN {
+            assert!(is_hidden(&Path::new(folder).join("ada/bin/trib")), "{folder}");
         }
         for seen in ["/usr/local/bin/trib", "/opt/home/trib", "/homes/trib", "/var/lib/trib"] {
             assert!(!is_hidden(Path::new(seen)), "{seen}");

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use trib_service::settings::Daemon;
-use trib_service::unit::{Done, Service, Target, is_hidden};
+use trib_service::unit::{Done, HIDDEN, Service, Target, is_hidden};
 
 use crate::failure::{Failure, tell};
 use crate::stdout;
@@ -133,9 +133,10 @@ impl Install {
         }
         if self.which.root == Path::new("/") && is_hidden(&target.program) {
             return Err(Failure::Usage(format!(
-                "services see nothing below /home, /root, /run/user, /tmp and /var/tmp, so systemd cannot start {}; \
+                "services see nothing below {}, so systemd cannot start {}; \
                  install Tributary elsewhere first: `make install` puts it below /usr/local, and \
                  `/usr/local/bin/trib service install` makes services of that",
+                HIDDEN.join(", "),
                 target.program.display()
             )));
         }

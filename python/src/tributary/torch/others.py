@@ -32,7 +32,7 @@ class GlooGroup:
         self._backend: dist.ProcessGroupGloo | None = None
         self._peers: dict[int, Peer] | None = None
         # What stands in the store of an earlier process group of that name leads nowhere.
-        self._name = f"gloo/{_number(group)}"
+        self._name = f"gloo/{_number(group, timeout)}"
         self._failure: Exception | None = None
         try:
             devices = _lazy_devices()
@@ -75,15 +75,13 @@ class GlooGroup:
 
     def _with(self, other: int, begin: Callable[[], Any], copies: Copies) -> Any:
         """Begins a message from or to another member."""
-        if self._peers is None:
-            work = begin()
-        else:
-            message = Message(copies, self._timeout)
+        if self._peers is not None:
             if other not in self._peers:
                 self._peers[other] = Peer(f"gloo to {other}")
+            message = Message(copies, self._timeout)
             if self._peers[other].is_to_begin(begin, message):
                 return message
-            work = begin()
+        work = begin()
         return Message(copies, self._timeout, work) if copies else work
 
     def close(self) -> None:
@@ -97,10 +95,10 @@ def _room(tensors: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Copies]:
     return room, [(tensor, mine) for tensor, mine in zip(tensors, room, strict=True) if mine is not tensor]
 
 
-def _number(group: Group) -> str:
+def _number(group: Group, timeout: timedelta) -> str:
     """A number that all members know and no other process group has."""
     number = bytearray(secrets.token_bytes(8))
-    return group.broadcast(number, 0).hex()
+    return group.ibroadcast(number, 0).wait(timeout.total_seconds()).hex()
 
 
 def _lazy_devices() -> list[Any]:

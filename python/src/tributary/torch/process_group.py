@@ -62,7 +62,7 @@ _ALL_GATHER = _operation("all_gather", "allgather")
 _BARRIER = _operation("barrier", "barrier")
 
 #: Whether torch takes no work for an operation that a program waits for at once. Older versions wait
-#: for the work themselves, do not say of every call which kind it is, and hold only half of a work.
+#: for the work themselves, and do not say of every call which kind it is.
 _WAITS_HERE = hasattr(c10d.AllreduceOptions, "asyncOp")
 #: How many works are kept before it is looked which of them are over.
 KEPT = 16
@@ -105,7 +105,7 @@ class ProcessGroupTributary(NamedGroup):
         self._completer = Completer(f"tributary {name}")
         self._coalesced: list[Any] | None = None
         # Works under way, and of how many of them it is looked which are over.
-        self._under_way: list[Work] = []
+        self._under_way: collections.deque[Work] = collections.deque()
         self._most_under_way = KEPT
         #: How many operations went which way, by `tree.` or `gloo.` and the call's name; `nccl.`
         #: counts those of the tree that NCCL has reduced or spread on each host.
@@ -462,16 +462,17 @@ class ProcessGroupTributary(NamedGroup):
         work = Work(request, call.finish, call.results, used, limit, record, self._completer, arrival)
         if self._coalesced is not None:
             self._coalesced.append(work)
-        if not _WAITS_HERE:
-            self._keep(work)
+        self._keep(work)
         return work
 
     def _keep(self, work: Work) -> None:
-        """Keeps a work until it is over, for a torch that holds no more of it than the half that is
-        in C++."""
+        """Keeps a work until it is over: torch 2.6 holds no more of one than the half that is in
+        C++."""
+        while self._under_way and self._under_way[0].over:
+            self._under_way.popleft()
         if self._coalesced is None and len(self._under_way) >= self._most_under_way:
-            # Nobody may ever look at one of them.
-            self._under_way = [each for each in self._under_way if not each.is_over()]
+            # Nobody may ever look at the first of them.
+            self._under_way = collections.deque(each for each in self._under_way if not each.is_over())
             self._most_under_way = 2 * len(self._under_way) + KEPT
         self._under_way.append(work)
 
