@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 /// The most names of one list.
 pub const NAMES_MAX: usize = 1 << 18;
 
+/// The most bytes of one name, so that a short file does not ask for all of the memory.
+pub const LENGTH_MAX: usize = 255;
+
 /// What is wrong with a list of names.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HostlistError {
@@ -23,6 +26,9 @@ pub enum HostlistError {
     /// There are too many names.
     #[error("`{0}` stands for more than {NAMES_MAX} names; split the fabric")]
     TooMany(String),
+    /// A name is too long.
+    #[error("a name that begins with `{0}` is longer than {LENGTH_MAX} bytes; shorten it")]
+    TooLong(String),
 }
 
 /// The names that a list stands for, in its order.
@@ -30,6 +36,9 @@ pub fn expand(list: &str) -> Result<Vec<String>, HostlistError> {
     let mut names = Vec::new();
     for item in split(list)? {
         let parts = parts(item)?;
+        if parts.iter().map(Part::length).sum::<usize>() > LENGTH_MAX {
+            return Err(HostlistError::TooLong(item.chars().take(40).collect()));
+        }
         let count = parts.iter().try_fold(1usize, |count, part| count.checked_mul(part.count()));
         if count.is_none_or(|count| count > NAMES_MAX - names.len()) {
             return Err(HostlistError::TooMany(item.into()));
@@ -93,6 +102,14 @@ impl Part<'_> {
             Part::Numbers(runs) => runs.iter().fold(0, |count, run| {
                 count.saturating_add(usize::try_from(run.last - run.first).unwrap_or(usize::MAX).saturating_add(1))
             }),
+        }
+    }
+
+    // The most bytes that it adds to a name.
+    fn length(&self) -> usize {
+        match self {
+            Part::Text(text) => text.len(),
+            Part::Numbers(_) => DIGITS_MAX,
         }
     }
 }
@@ -217,6 +234,10 @@ mod tests {
         for list in ["a[]", "a[3-1]", "a[x]", "a[0-]", "a[1-2-3]", "a[99999999999999999999]"] {
             assert!(matches!(wrong(list), HostlistError::Range(_)), "{list}");
         }
+        for list in ["a".repeat(256), "a".repeat(250) + "[0-10]b[0-10]"] {
+            assert!(matches!(wrong(&list), HostlistError::TooLong(start) if start.len() == 40), "{list}");
+        }
+        assert_eq!(expand(&"a".repeat(255)).unwrap().len(), 1);
         for list in ["a[0-999999999999]", "a[0-999]b[0-999]c[0-999]", "a[0][0][0][0][0][0][0][0][0]"] {
             assert!(matches!(wrong(list), HostlistError::TooMany(_)), "{list}");
         }

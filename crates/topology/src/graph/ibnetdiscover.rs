@@ -13,14 +13,14 @@
 //! ```
 //! The dump has each link once for each of its ends; it is counted once. Names come from the node
 //! descriptions if these tell things apart. A host's name goes without that of its adapter, so that
-//! the adapters of one host are its rails. A managed switch's (`MF0;leaf0:MSB7800/U1`) goes without
+//! the adapters of one host are its rails; the same adapter twice is that of two hosts. A managed switch's (`MF0;leaf0:MSB7800/U1`) goes without
 //! what surrounds it. Otherwise the identifier in quotes is the name. Routers, and the aggregation
 //! engines that Quantum switches show as adapters, take no part.
 //!
 //! A dump is in the order of discovery, which depends on where that began. Here things are in the
 //! order of their names, so that the same fabric gives the same graph, and with it the same trees.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::builder::Builder;
 use super::error::{Complaint, at, whole};
@@ -157,9 +157,10 @@ fn names(devices: &[Device<'_>]) -> Vec<String> {
     let wanted: Vec<(String, bool)> = devices.iter().map(wanted).collect();
     let mut seen: HashMap<&str, usize> = HashMap::new();
     let mut host_names: HashMap<&str, bool> = HashMap::new();
-    for (name, is_rail) in &wanted {
+    let mut descriptions = HashSet::new();
+    for (device, (name, is_rail)) in devices.iter().zip(&wanted) {
         *seen.entry(name).or_default() += 1;
-        *host_names.entry(name).or_insert(true) &= is_rail;
+        *host_names.entry(name).or_insert(true) &= is_rail & descriptions.insert(device.description);
     }
     let name = |(device, (name, _)): (&Device<'_>, &(String, bool))| {
         let is_shared = seen[name.as_str()] > 1 && !host_names[name.as_str()];

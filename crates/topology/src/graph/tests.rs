@@ -122,6 +122,14 @@ fn devices_that_share_a_description_go_by_their_identifiers() {
     }
 }
 
+#[test]
+fn hosts_that_have_no_name_of_their_own_yet_stay_apart() {
+    let fabric = graph(&DUMP.replace("tux0 mlx5_0", "localhost mlx5_0").replace("odd, one", "localhost mlx5_0"));
+    for name in ["H-0000000000100000", "H-0000000000100004", "tux0"] {
+        assert!(fabric.find(name).is_some(), "{name}");
+    }
+}
+
 const IRREGULAR: &str = r#"
 [fabric]
 name = "odd"

@@ -122,8 +122,9 @@ impl<'a> Search<'a> {
 
     // The best root, and whether the whole tree goes down from it.
     fn best_root(&mut self) -> Option<(usize, bool)> {
+        let starts = self.starts();
         let mut common: Option<(u32, Rank, usize)> = None;
-        for root in self.ancestors() {
+        for root in self.ancestors(&starts) {
             let level = self.level(root);
             let is_higher = common.as_ref().is_some_and(|(lowest, ..)| *lowest < level);
             if is_higher || (common.is_some() && self.work > WORK_MAX) {
@@ -139,13 +140,24 @@ impl<'a> Search<'a> {
         }
         match common {
             Some((_, _, root)) => Some((root, true)),
-            None => self.least_deep().map(|root| (root, false)),
+            None => self.least_deep(&starts).map(|root| (root, false)),
         }
     }
 
-    // The switches with nodes that reach the first group by going down, by level.
-    fn ancestors(&self) -> Vec<usize> {
-        let mut seen: BTreeSet<usize> = self.groups[0].0.iter().map(|end| end.0).collect();
+    // The switches of the first group from which all hosts can be reached. Only what can be reached
+    // from these can be a root, so a fabric in several pieces costs one walk over each and no more.
+    fn starts(&mut self) -> Vec<usize> {
+        let mut starts = self.groups[0].0.iter().map(|end| end.0).collect::<Vec<_>>();
+        starts.retain(|start| {
+            self.walk(*start, false, u32::MAX);
+            self.groups.iter().all(|(ends, _)| self.attachment(ends).is_some())
+        });
+        starts
+    }
+
+    // The switches with nodes from which one of these is reached by going down, by level.
+    fn ancestors(&self, starts: &[usize]) -> Vec<usize> {
+        let mut seen: BTreeSet<usize> = starts.iter().copied().collect();
         let mut open: Vec<usize> = seen.iter().copied().collect();
         while let Some(switch) = open.pop() {
             for (other, _) in &self.trunks[switch] {
@@ -160,10 +172,10 @@ impl<'a> Search<'a> {
     }
 
     // Takes candidates by their distance from the first group. No root has less depth than that.
-    fn least_deep(&mut self) -> Option<usize> {
+    fn least_deep(&mut self, starts: &[usize]) -> Option<usize> {
         let mut near: Vec<(u32, usize)> = Vec::new();
-        for (start, _) in self.groups[0].0.clone() {
-            self.walk(start, false, u32::MAX);
+        for start in starts {
+            self.walk(*start, false, u32::MAX);
             near.extend(self.order.iter().map(|switch| (self.steps[*switch].depth, *switch)));
         }
         near.sort_unstable();

@@ -425,3 +425,15 @@ fn ten_thousand_hosts_are_planned_with_bounded_work() {
     let found = find_tree(&torus, &all, &Loads::idle(&torus)).unwrap();
     check_shape(&torus, &all, &found);
 }
+
+#[test]
+fn a_fabric_in_pieces_costs_one_walk_over_the_piece() {
+    let ring = "[[switch]]\nname = \"s[0-499]\"\n[[host]]\nname = \"h0\"\nswitch = \"s0\"\n[[switch]]\nname = \"apart\"\n\
+                [[host]]\nname = \"x\"\nswitch = \"apart\"\n";
+    let link = |at: usize| format!("[[link]]\nends = [\"s{at}\", \"s{}\"]\n", (at + 1) % 500);
+    let graph = fabric(&(ring.to_owned() + &(0..500).map(link).collect::<String>()));
+    let hosts = named(&graph, "h0,x");
+    assert_eq!(find_tree(&graph, &hosts, &Loads::idle(&graph)), Err(TreeError::NotConnected));
+    let work = work(&graph, &hosts, &Loads::idle(&graph));
+    assert!(work <= 4 * graph.links().len() as u64, "{work} looks at {} links", graph.links().len());
+}
