@@ -4,10 +4,12 @@
 //! name for as long as the machine runs. A pidfd that is known to belong to that pair stays with
 //! that process for good.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Child;
+use std::str::SplitAsciiWhitespace;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -28,7 +30,7 @@ impl ProcessId {
     pub fn running(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (id, state) = parse_stat(&stat)?;
-        (!matches!(state, 'Z' | 'X')).then_some(id)
+        has_not_ended(state).then_some(id)
     }
 
     /// The name of this process.
@@ -144,16 +146,43 @@ pub(crate) fn timespec(limit: Duration) -> Timespec {
     Timespec::try_from(limit).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 })
 }
 
-/// Reads id and state from a stat line. The command's name stands in parentheses and may hold
-/// anything, parentheses included, so the fields are counted from the last one.
+/// The process groups in which a process runs. One that has ended does not count, reaped or not.
+pub fn running_groups() -> BTreeSet<i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let stats = ids.filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/stat")).ok());
+    stats.filter_map(|stat| running_group(&stat)).collect()
+}
+
+/// The process group in a stat line of a process that runs.
+fn running_group(line: &str) -> Option<i32> {
+    let (state, mut fields) = state_and_fields(line)?;
+    // Field 5 of proc(5).
+    let group = fields.nth(5 - 4)?.parse().ok()?;
+    has_not_ended(state).then_some(group)
+}
+
+/// Reads id and state from a stat line.
 fn parse_stat(line: &str) -> Option<(ProcessId, char)> {
     let (pid, _) = line.split_once(' ')?;
-    let (_, fields) = line.rsplit_once(')')?;
-    let mut fields = fields.split_ascii_whitespace();
-    let state = fields.next()?.chars().next()?;
-    // Field 22 of proc(5); the state was field 3.
+    let (state, mut fields) = state_and_fields(line)?;
+    // Field 22 of proc(5).
     let start = fields.nth(22 - 4)?;
     Some((ProcessId { pid: pid.parse().ok()?, start: start.parse().ok()? }, state))
+}
+
+/// The state, which is field 3 of a stat line, and the fields after it. The command's name stands
+/// in parentheses and may hold anything, parentheses included, so the fields are counted from the
+/// last one.
+fn state_and_fields(line: &str) -> Option<(char, SplitAsciiWhitespace<'_>)> {
+    let (_, fields) = line.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace();
+    Some((fields.next()?.chars().next()?, fields))
+}
+
+/// Whether a process in this state may still do something.
+fn has_not_ended(state: char) -> bool {
+    !matches!(state, 'Z' | 'X')
 }
 
 /// How long the kernel may take to end a process after SIGKILL. It takes long only if the process
@@ -170,6 +199,22 @@ mod tests {
     fn a_command_name_with_parentheses_does_not_shift_the_fields() {
         let line = "42 (a) b (c)) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20 21";
         assert_eq!(parse_stat(line), Some((ProcessId { pid: 42, start: 777 }, 'S')));
+        assert_eq!(running_group(line), Some(2));
+        assert_eq!(running_group(&line.replace(" S ", " Z ")), None);
+    }
+
+    #[test]
+    fn a_group_runs_until_its_last_process_has_ended() {
+        use std::os::unix::process::CommandExt;
+        let mut child = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
+        let group = child.id() as i32;
+        assert!(running_groups().contains(&group));
+        child.kill().unwrap();
+        // It has ended now and is not reaped.
+        let pid = WaitId::Pid(Pid::from_child(&child));
+        waitid(pid, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
+        assert!(!running_groups().contains(&group));
+        child.wait().unwrap();
     }
 
     #[test]

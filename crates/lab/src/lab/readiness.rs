@@ -34,8 +34,12 @@ pub(crate) enum Verdict {
 }
 
 impl Readiness {
-    /// Opens the socket at `path`.
+    /// Opens the socket at `path`, in place of one that an interrupted start has left there.
     pub(crate) fn listen(path: PathBuf) -> io::Result<Self> {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         let socket = UnixDatagram::bind(&path)?;
         socket.set_nonblocking(true)?;
         Ok(Self { socket, path })
@@ -128,6 +132,15 @@ mod tests {
         assert_eq!(verdict, Verdict::Ready(Ok("127.0.0.1:9".parse().unwrap())));
         drop(readiness);
         assert!(!scratch.path().join("x.notify").exists());
+    }
+
+    #[test]
+    fn what_an_interrupted_start_has_left_is_in_nobodys_way() {
+        let scratch = Scratch::new();
+        let path = scratch.path().join("x.notify");
+        drop(UnixDatagram::bind(&path).unwrap());
+        assert!(path.exists());
+        Readiness::listen(path).unwrap();
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Installs a service, and removes it without a trace.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::text::{CONFIGURATION, LOGS, STATE, user};
@@ -84,15 +86,16 @@ impl Target {
     fn write_unit(&self, service: &Service) -> Result<Done, ServiceError> {
         let path = self.here(&self.unit(service));
         make_parent(&path)?;
-        let write = fs::write(&path, service.text(&self.program));
+        let write = fs::write(&path, service.text(&self.program)).and_then(|()| open_to_all(&path, 0o644));
         write.context(|| format!("write {}", path.display())).map(|()| Done::Made(path.display().to_string()))
     }
 
     fn write_configuration(&self, service: &Service) -> Result<Done, ServiceError> {
         let path = self.here(&self.configuration(service));
         make_parent(&path)?;
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&path);
-        match file.and_then(|mut file| file.write_all(service.daemon().example_file().as_bytes())) {
+        let file = OpenOptions::new().write(true).create_new(true).open(&path);
+        let write = file.and_then(|mut file| file.write_all(service.daemon().example_file().as_bytes()));
+        match write.and_then(|()| open_to_all(&path, 0o644)) {
             Ok(()) => Ok(Done::Made(path.display().to_string())),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Ok(Done::Kept(format!("{}, which is there already", path.display())))
@@ -102,7 +105,8 @@ impl Target {
     }
 
     /// Stops the services and removes what [`Target::install`] made. An edited configuration, keys,
-    /// jobs and logs stay, unless `purge` is given. What other services need stays in any case.
+    /// jobs and logs stay, unless `purge` is given. What other services need stays in any case, those
+    /// of a package, too.
     pub fn remove(&self, services: &[Service], purge: bool) -> Result<Vec<Done>, ServiceError> {
         let mut done = Vec::new();
         for service in services {
@@ -111,17 +115,27 @@ impl Target {
                 supervisor::disable(&service.unit()).context(|| format!("stop {}", service.unit()))?;
             }
             done.extend(remove_file(&unit)?);
-            done.extend(self.remove_configuration(service, purge)?);
         }
         let left = self.left()?;
-        if left.is_empty() {
-            for (folder, kept) in [(STATE, "jobs of a manager"), (LOGS, "logs"), (CONFIGURATION, "keys and settings")] {
-                done.extend(remove_folder(&self.here(Path::new(folder)), kept, purge)?);
+        for service in services {
+            let path = self.here(&self.configuration(service));
+            match left.iter().find(|unit| unit.ends_with(service.unit())) {
+                None => done.extend(remove_configuration(&path, service, purge)?),
+                Some(unit) if purge && path.exists() => done.push(needed(&path, unit)),
+                Some(_) => {}
+            }
+        }
+        for (folder, kept) in [(STATE, "jobs of a manager"), (LOGS, "logs"), (CONFIGURATION, "keys and settings")] {
+            let folder = self.here(Path::new(folder));
+            match left.first() {
+                None => done.extend(remove_folder(&folder, kept, purge)?),
+                Some(unit) if purge && folder.exists() => done.push(needed(&folder, unit)),
+                Some(_) => {}
             }
         }
         for daemon in Daemon::ALL {
             let user = user(daemon);
-            let is_needed = left.iter().any(|unit| unit.starts_with(&user));
+            let is_needed = left.iter().any(|unit| name_of(unit).starts_with(&user));
             if !is_needed && account::remove(&self.root, daemon).context(|| format!("remove the user {user}"))? {
                 done.push(Done::Removed(format!("system user {user}")));
             }
@@ -130,32 +144,25 @@ impl Target {
         Ok(done)
     }
 
-    fn remove_configuration(&self, service: &Service, purge: bool) -> Result<Option<Done>, ServiceError> {
-        let path = self.here(&self.configuration(service));
-        match fs::read(&path) {
-            Err(_) => Ok(None),
-            Ok(text) if purge || text == service.daemon().example_file().as_bytes() => remove_file(&path),
-            Ok(_) => Ok(Some(Done::Kept(format!("{}, which was edited (--purge removes it)", path.display())))),
-        }
-    }
-
     /// Our units that are installed anywhere below the root.
-    fn left(&self) -> Result<Vec<String>, ServiceError> {
+    fn left(&self) -> Result<Vec<PathBuf>, ServiceError> {
         let mut left = Vec::new();
         let prefix = self.prefix.iter().map(|prefix| prefix.join("lib/systemd/system"));
         let usual = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"];
-        for folder in usual.iter().map(PathBuf::from).chain(prefix) {
+        let folders: BTreeSet<PathBuf> = usual.iter().map(PathBuf::from).chain(prefix).collect();
+        for folder in folders {
             let folder = self.here(&folder);
             let entries = match fs::read_dir(&folder) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 entries => entries.context(|| format!("read {}", folder.display()))?,
             };
-            let is_ours = |name: &String| {
+            let is_ours = |unit: &PathBuf| {
+                let name = name_of(unit);
                 Daemon::ALL.iter().any(|daemon| name.starts_with(&user(*daemon))) && name.ends_with(".service")
             };
-            let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-            left.extend(names.filter(is_ours));
+            left.extend(entries.flatten().map(|entry| entry.path()).filter(is_ours));
         }
+        left.sort();
         Ok(left)
     }
 
@@ -169,7 +176,45 @@ impl Target {
 
 fn make_parent(path: &Path) -> Result<(), ServiceError> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder).context(|| format!("make {}", folder.display()))
+    make_folder(folder).context(|| format!("make {}", folder.display()))
+}
+
+/// Makes a folder that all may read, with those above it that are missing.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    if let Some(above) = folder.parent() {
+        make_folder(above)?;
+    }
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.and_then(|()| open_to_all(folder, 0o755)),
+    }
+}
+
+/// Gives what was made these rights. The daemons have users of their own, and the administrator's
+/// umask may keep new files from them.
+fn open_to_all(path: &Path, rights: u32) -> io::Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(rights))
+}
+
+/// A unit's name.
+fn name_of(unit: &Path) -> Cow<'_, str> {
+    unit.file_name().unwrap_or_default().to_string_lossy()
+}
+
+/// Says that something stays because this unit is still there.
+fn needed(what: &Path, unit: &Path) -> Done {
+    Done::Kept(format!("{}, which {} needs", what.display(), unit.display()))
+}
+
+fn remove_configuration(path: &Path, service: &Service, purge: bool) -> Result<Option<Done>, ServiceError> {
+    match fs::read(path) {
+        Err(_) => Ok(None),
+        Ok(text) if purge || text == service.daemon().example_file().as_bytes() => remove_file(path),
+        Ok(_) => Ok(Some(Done::Kept(format!("{}, which was edited (--purge removes it)", path.display())))),
+    }
 }
 
 fn remove_file(path: &Path) -> Result<Option<Done>, ServiceError> {
@@ -279,6 +324,26 @@ mod tests {
         assert_eq!(done.iter().filter(|done| matches!(done, Done::Kept(_))).count(), 3, "{done:?}");
         assert_eq!(image.files(), ["etc/tributary/am.toml", "etc/tributary/node.key", "var/lib/tributary/am.jobs"]);
         image.0.remove(&services(), true).unwrap();
+        assert_eq!(image.files(), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn what_a_packages_units_need_stays_and_that_is_said() {
+        let image = Image::new("both", None);
+        let package = Target { prefix: Some("/usr/local".into()), ..image.0.clone() };
+        package.install_units(&services()).unwrap();
+        image.0.install(&services()).unwrap();
+        let configuration = image.0.root.join("etc/tributary/an.toml");
+        fs::write(&configuration, "of the service that runs").unwrap();
+        fs::write(configuration.with_file_name("node.key"), "secret").unwrap();
+        let done = image.0.remove(&services(), true).unwrap();
+        let kept = |what: &str| {
+            let said = done.iter().filter_map(|done| if let Done::Kept(said) = done { Some(said) } else { None });
+            said.filter(|said| said.contains(what) && said.contains("/usr/local/lib/systemd")).count()
+        };
+        assert_eq!((kept("etc/tributary/an.toml"), kept("etc/tributary,")), (1, 1), "{done:?}");
+        assert_eq!(fs::read_to_string(&configuration).unwrap(), "of the service that runs");
+        package.remove(&services(), true).unwrap();
         assert_eq!(image.files(), [] as [&str; 0]);
     }
 
