@@ -179,6 +179,8 @@ install-files:
 	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|' -e 's|@VERSION@|$(VERSION)|' capi/tributary.pc.in \
 		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/tributary.pc
 	cp -R examples $(DESTDIR)$(PREFIX)/share/tributary/
+	@# The checkout may be its owner's alone.
+	chmod -R u+w,a+rX $(DESTDIR)$(PREFIX)/share/tributary/examples
 	install -m 644 bench/peers/*.[ch] bench/peers/gloo.py bench/peers/Makefile $(DESTDIR)$(PREFIX)/share/tributary/bench/peers/
 	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|' -e 's|@VERSION@|$(VERSION)|' deploy/modulefiles/tributary.in \
 		> $(DESTDIR)$(PREFIX)/share/modulefiles/tributary/$(VERSION)

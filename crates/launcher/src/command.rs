@@ -9,7 +9,7 @@ use crate::{Launcher, Mpi, Way};
 /// `way` into the ranks and passes on the variables of these names that are set here. Applications
 /// that are put together with `:` each get that.
 pub fn command(launcher: &Launcher, way: &Way, words: &[OsString], passed: &[String]) -> Command {
-    let set = settings(way);
+    let set = settings(&launcher.mpi, way);
     let mut command = Command::new(&launcher.path);
     for (at, words) in words.split(|word| word == OsStr::new(":")).enumerate() {
         if at > 0 {
@@ -31,7 +31,8 @@ pub fn command(launcher: &Launcher, way: &Way, words: &[OsString], passed: &[Str
 }
 
 /// The variables that the ranks need.
-fn settings(way: &Way) -> Vec<(&'static str, OsString)> {
+fn settings(mpi: &Mpi, way: &Way) -> Vec<(&'static str, OsString)> {
+    let preloads = |library: &OsStr| ("LD_PRELOAD", preloaded(library, std::env::var_os("LD_PRELOAD")));
     match way {
         Way::Component(folder) => {
             // Open MPI stops at a folder that is missing, as the user's often is, so that is the
@@ -40,9 +41,13 @@ fn settings(way: &Way) -> Vec<(&'static str, OsString)> {
             path.push(":");
             path.push(folder);
             path.push(":USER_DEFAULT");
-            vec![(COMPONENT_PATH, path), ("OMPI_MCA_coll_tributary_enable", "1".into())]
+            vec![(COMPONENT_PATH, path), (COMPONENT, "1".into())]
         }
-        Way::Preloaded(library) => vec![("LD_PRELOAD", preloaded(library.as_os_str(), std::env::var_os("LD_PRELOAD")))],
+        // The environment may switch the component on, before which the library would step aside.
+        Way::Preloaded(library) if matches!(mpi, Mpi::OpenMpi(4, _)) => {
+            vec![preloads(library.as_os_str()), (COMPONENT, "0".into())]
+        }
+        Way::Preloaded(library) => vec![preloads(library.as_os_str())],
     }
 }
 
@@ -64,6 +69,7 @@ fn pair(name: &str, value: &OsStr) -> OsString {
 }
 
 const COMPONENT_PATH: &str = "OMPI_MCA_mca_base_component_path";
+const COMPONENT: &str = "OMPI_MCA_coll_tributary_enable";
 
 #[cfg(test)]
 mod tests {
@@ -92,6 +98,8 @@ mod tests {
             "-x LD_PRELOAD=/l/libtrib_mpi.so -x TRIB_MANAGER -np 2 ./a : -x LD_PRELOAD=/l/libtrib_mpi.so -x TRIB_MANAGER -np 1 ./b x"
         );
         assert_eq!(line(Mpi::Hydra, &preloaded, "-n 2 ./a"), "-env LD_PRELOAD /l/libtrib_mpi.so -n 2 ./a");
+        let said = line(Mpi::OpenMpi(4, 1), &preloaded, "-np 2 ./a");
+        assert!(said.starts_with("-x LD_PRELOAD=/l/libtrib_mpi.so -x OMPI_MCA_coll_tributary_enable=0 -x TRIB_"));
         let component = Way::Component("/l/openmpi".into());
         let said = line(Mpi::OpenMpi(4, 1), &component, "-np 2 ./a");
         assert!(said.starts_with(

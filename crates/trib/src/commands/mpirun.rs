@@ -14,7 +14,8 @@ use crate::failure::Failure;
 ///
 /// Finds out which MPI the launcher and the program belong to, and loads what fits into the ranks:
 /// the component for Open MPI 4.1, else the preloaded library. Everything behind trib's own options
-/// is the launcher's. Variables that begin with TRIB_ are passed on.
+/// is the launcher's. Variables that begin with TRIB_ are passed on, but for those that belong to
+/// one host or rank, such as TRIB_HOST.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -57,13 +58,13 @@ impl Arguments {
         let way = Way::of(&launcher, abi, &parts, means).map_err(Failure::environment)?;
         if matches!(way, Way::Preloaded(_)) && sets_preload(&self.words) {
             return Err(Failure::Usage(
-                "the launcher's words set LD_PRELOAD, which would keep Tributary's library from being preloaded: \
-                 set it in the environment of `trib mpirun`, which preloads both"
+                "the launcher's words set LD_PRELOAD, which would keep Tributary's library from being preloaded: leave \
+                 them out and set it in the environment of `trib mpirun`, which preloads both and passes it on"
                     .to_owned(),
             ));
         }
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        let passed: Vec<String> = names.filter(|name| name.starts_with("TRIB_")).collect();
+        let passed: Vec<String> = names.filter(|name| is_for_all(name)).collect();
         let mut command = trib_launcher::command(&launcher, &way, &self.words, &passed);
         if self.show {
             crate::stdout::print(&shown(&command))?;
@@ -73,11 +74,18 @@ impl Arguments {
     }
 }
 
-/// Whether words of a launcher's give the ranks a value of `LD_PRELOAD`, as `-x LD_PRELOAD=FILE` of
-/// Open MPI's and `-env LD_PRELOAD FILE` of Hydra's do.
+/// Whether a variable of ours means the same on every host and in every rank.
+fn is_for_all(name: &str) -> bool {
+    const OF_ONE: [&str; 6] =
+        ["TRIB_HOST", "TRIB_NUMA", "TRIB_RANK", "TRIB_SIZE", "TRIB_LOCAL_RANK", "TRIB_RENDEZVOUS"];
+    name.starts_with("TRIB_") && !OF_ONE.contains(&name)
+}
+
+/// Whether words of a launcher's give the ranks a value of `LD_PRELOAD`, as `-x LD_PRELOAD=FILE` and
+/// `-x LD_PRELOAD` of Open MPI's and `-env LD_PRELOAD FILE` of Hydra's do.
 fn sets_preload(words: &[OsString]) -> bool {
     let sets = |option: &str, value: &str| match option {
-        "-x" | "--x" => value.starts_with("LD_PRELOAD="),
+        "-x" | "--x" => value == "LD_PRELOAD" || value.starts_with("LD_PRELOAD="),
         "-env" | "-genv" => value == "LD_PRELOAD",
         _ => false,
     };
@@ -104,6 +112,12 @@ mod tests {
     fn words_that_would_undo_the_preloading_are_found() {
         let sets = |line: &str| sets_preload(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
         assert!(sets("-np 2 -x LD_PRELOAD=/opt/darshan.so ./a") && sets("-n 2 -genv LD_PRELOAD /opt/darshan.so ./a"));
-        assert!(!sets("-np 2 -x LD_PRELOAD ./a") && !sets("-np 2 ./a LD_PRELOAD=/opt/darshan.so"));
+        assert!(sets("-np 2 -x LD_PRELOAD ./a") && !sets("-np 2 ./a LD_PRELOAD=/opt/darshan.so"));
+    }
+
+    #[test]
+    fn what_belongs_to_one_host_stays_on_it() {
+        assert!(is_for_all("TRIB_MANAGER") && is_for_all("TRIB_HOSTS_FILE"));
+        assert!(!is_for_all("TRIB_HOST") && !is_for_all("TRIB_RANK") && !is_for_all("PATH"));
     }
 }

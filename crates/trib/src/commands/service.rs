@@ -73,7 +73,8 @@ struct Install {
 
 /// Stop the services and remove what `install` made
 ///
-/// Settings that were edited, keys, the manager's jobs and logs stay, unless --purge is given.
+/// Settings that were edited, keys, the manager's jobs and logs stay, unless --purge is given. What
+/// units that are left need stays in any case; those of `make install` go with its --prefix.
 #[derive(Args, Debug)]
 #[command(after_help = REMOVE_EXAMPLES)]
 struct Remove {
@@ -192,4 +193,5 @@ Examples:
 const REMOVE_EXAMPLES: &str = "\
 Examples:
   trib service remove an --name leaf0
-  trib service remove --purge";
+  trib service remove --purge
+  trib service remove --purge --prefix /usr/local   # after `make install`";

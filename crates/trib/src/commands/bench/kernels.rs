@@ -51,7 +51,7 @@ impl Arguments {
             report.push_str(&super::kernels_of_sums::table(self.budget / 4, &options.paths));
         }
         match self.out {
-            None => print!("{report}"),
+            None => crate::stdout::print(&report)?,
             Some(path) => std::fs::write(&path, report)
                 .map_err(|cause| Failure::Environment(format!("cannot write {}: {cause}", path.display())))?,
         }
