@@ -20,6 +20,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tracing::{debug, error, warn};
 use trib_control::{Channel, ManagerUrl};
+use trib_lab::process::running_groups;
 use trib_messages::hello::Role;
 use trib_messages::reply::Reply;
 use trib_messages::request::{Account, Request};
@@ -107,12 +108,15 @@ impl Running {
     fn wait_for_all(&mut self) {
         loop {
             self.note_ends();
-            if self.ranks.iter().all(Rank::has_ended) {
+            let have_ended = self.ranks.iter().all(Rank::has_ended);
+            // What a rank of a job that ends well has left behind is meant to stay.
+            if have_ended && (self.deadline.is_none() || self.left().is_empty()) {
                 return;
             }
-            match self.next_signal() {
+            match self.next_signal(have_ended) {
                 Ok(SIGCHLD) => {}
                 Ok(signal) => self.pass_on(signal),
+                Err(_) if self.deadline.is_some_and(|deadline| Instant::now() < deadline) => {}
                 Err(_) => self.kill("the grace period is over"),
             }
         }
@@ -123,16 +127,28 @@ impl Running {
         self.signals.try_iter().any(|signal| signal != SIGCHLD)
     }
 
-    fn next_signal(&self) -> Result<i32, RecvTimeoutError> {
+    /// The next signal. No signal tells of the end of what ranks have started, so once these
+    /// `have_ended` it waits for a moment only.
+    fn next_signal(&self, have_ended: bool) -> Result<i32, RecvTimeoutError> {
         match self.deadline {
-            Some(deadline) => self.signals.recv_timeout(deadline.saturating_duration_since(Instant::now())),
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                self.signals.recv_timeout(if have_ended { left.min(GLANCE) } else { left })
+            }
             None => self.signals.recv().map_err(|_| RecvTimeoutError::Disconnected),
         }
     }
 
+    /// The ranks that run, or of which something runs that they started.
+    fn left(&self) -> Vec<String> {
+        let groups = running_groups();
+        let left = self.ranks.iter().filter(|rank| !rank.has_ended() || rank.is_among(&groups));
+        left.map(|rank| rank.number().to_string()).collect()
+    }
+
     fn note_ends(&mut self) {
         let ends: Vec<(u32, End)> =
-            self.ranks.iter_mut().filter_map(|rank| Some((rank.number(), rank.reap()?))).collect();
+            self.ranks.iter_mut().filter_map(|rank| Some((rank.number(), rank.end()?))).collect();
         for (rank, end) in ends {
             if let Some(code) = end.failure() {
                 self.note_failure(rank, end, code);
@@ -171,9 +187,7 @@ impl Running {
     }
 
     fn kill(&mut self, reason: &str) {
-        let left: Vec<String> =
-            self.ranks.iter().filter(|rank| !rank.has_ended()).map(|rank| rank.number().to_string()).collect();
-        warn!("{reason}; killing ranks {}", left.join(", "));
+        warn!("{reason}; killing what is left of ranks {}", self.left().join(", "));
         self.ranks.iter().for_each(Rank::kill);
         self.deadline = Some(Instant::now() + KILL_LIMIT);
     }
@@ -210,6 +224,8 @@ fn listen_for_signals() -> Result<Receiver<i32>, Failure> {
 
 /// How long the manager may take to accept the news of a job's end.
 const ANSWER: Duration = Duration::from_secs(1);
+/// How often the launcher looks whether something is left of ranks that have ended.
+const GLANCE: Duration = Duration::from_millis(20);
 /// How long the kernel may take after SIGKILL before we report it again.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 /// For how long no line of output may come before it counts as all. A process that a rank left

@@ -1,17 +1,19 @@
 //! One started rank: a process that leads a process group, so that everything that it starts ends
 //! with it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{self, IsTerminal};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid};
 use trib_lab::supervise::die_with_parent;
 
 use super::label::Labels;
 
-/// A started rank. Dropping it while it runs kills it.
+/// A started rank. It is reaped when it is dropped and not before, so that the kernel gives the id
+/// of its process group to nobody else meanwhile. Dropping it while it runs kills it.
 #[derive(Debug)]
 pub(super) struct Rank {
     number: u32,
@@ -21,7 +23,12 @@ pub(super) struct Rank {
 
 /// How a rank ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct End(ExitStatus);
+pub(super) enum End {
+    /// It exited, with this code.
+    Exited(i32),
+    /// This signal ended it.
+    Killed(i32),
+}
 
 impl Rank {
     /// Starts the rank. Its output goes through `labels`, or directly to where ours goes.
@@ -45,27 +52,32 @@ impl Rank {
         self.number
     }
 
-    /// Whether [`Self::reap`] has returned its end.
+    /// Whether [`Self::end`] has returned its end.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Returns its end, once.
-    pub(super) fn reap(&mut self) -> Option<End> {
+    /// Returns how it ended, once.
+    pub(super) fn end(&mut self) -> Option<End> {
         if self.ended {
             return None;
         }
-        let status = self.child.try_wait().ok().flatten()?;
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(self.group()), look).ok().flatten()?;
         self.ended = true;
-        Some(End(status))
+        Some(End::of(&status))
     }
 
-    /// Sends a signal to it and to all that it started, unless it has ended.
+    /// Sends a signal to it and to all that it started, even if it has ended itself.
     pub(super) fn signal(&self, signal: i32) {
-        // Until the rank is reaped, the kernel gives its id to no other process.
-        if let (false, Some(signal)) = (self.ended, Signal::from_named_raw(signal)) {
+        if let Some(signal) = Signal::from_named_raw(signal) {
             let _ = kill_process_group(self.group(), signal);
         }
+    }
+
+    /// Whether it is one of these process groups.
+    pub(super) fn is_among(&self, groups: &BTreeSet<i32>) -> bool {
+        groups.contains(&self.group().as_raw_nonzero().get())
     }
 
     /// Kills it and all that it started.
@@ -82,18 +94,24 @@ impl Drop for Rank {
     fn drop(&mut self) {
         if !self.ended {
             self.kill();
-            let _ = self.child.wait();
         }
+        let _ = self.child.wait();
     }
 }
 
 impl End {
+    fn of(status: &WaitIdStatus) -> Self {
+        match status.exit_status() {
+            Some(code) => Self::Exited(code),
+            None => Self::Killed(status.terminating_signal().unwrap_or(Signal::KILL.as_raw())),
+        }
+    }
+
     /// The exit code that a shell would report; `None` for success.
     pub(super) fn failure(self) -> Option<u8> {
-        let code = match (self.0.code(), self.0.signal()) {
-            (Some(code), _) => code,
-            (None, Some(signal)) => 128 + signal,
-            (None, None) => return None,
+        let code = match self {
+            Self::Exited(code) => code,
+            Self::Killed(signal) => 128 + signal,
         };
         (code != 0).then(|| u8::try_from(code).unwrap_or(u8::MAX))
     }
@@ -101,10 +119,9 @@ impl End {
 
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.0.code(), self.0.signal()) {
-            (Some(code), _) => write!(f, "exited with code {code}"),
-            (None, Some(signal)) => write!(f, "was ended by signal {signal} ({})", name_of(signal)),
-            (None, None) => write!(f, "ended: {}", self.0),
+        match self {
+            Self::Exited(code) => write!(f, "exited with code {code}"),
+            Self::Killed(signal) => write!(f, "was ended by signal {signal} ({})", name_of(*signal)),
         }
     }
 }

@@ -160,6 +160,19 @@ fn what_a_rank_started_ends_with_the_job() {
 }
 
 #[test]
+fn what_outlives_the_rank_that_started_it_ends_with_a_job_that_fails() {
+    let inner = "sh -c 'trap \"\" TERM; echo $$; exec 1>&-; while :; do sleep 0.05; done'";
+    for (ranks, last) in [("1", "exit 7"), ("2", "[ $TRIB_RANK = 1 ] && exit 7; exec sleep 60")] {
+        let script = format!("{inner} & sleep 0.5; {last}");
+        let output = shell(&["-n", ranks, "--grace", "0.2"], &script).output().unwrap();
+        assert_eq!(output.status.code(), Some(7));
+        let started: Vec<u32> = lines(&output).iter().map(|line| line.parse().unwrap()).collect();
+        assert_eq!(started.len().to_string(), ranks);
+        assert!(started.iter().all(|pid| ProcessId::running(*pid).is_none()), "{started:?}");
+    }
+}
+
+#[test]
 fn an_interrupt_is_passed_on_as_it_is() {
     let (mut launcher, ids) = waiting_job(2, &["--grace", "60"], "trap 'exit 0' INT; trap '' TERM", FOREVER);
     signal(&launcher, Signal::INT);
