@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use trib_proto::leaf::Slice;
+use trib_transport::tcp::FORESEEN_MAX;
 
 /// What is needed of the input of an operation that is over.
 pub(super) enum Kept {
@@ -60,6 +61,15 @@ fn part<'a>(elements: &Range<u64>, bytes: &'a [u8], slice: Slice) -> Option<&'a 
     bytes.get(from..from + slice.bytes as usize).filter(|_| own.end <= elements.end)
 }
 
+/// How many pieces of an operation's input are needed at most beside the results over them. A rank
+/// that has the results below n is sure that the others have those below n - F, of fragments below
+/// n - W where n - 1 is the highest that it has. Of a stream it has memory, moreover, for the
+/// segment that is being read and for those behind it that are foreseen, and these bytes, too, may
+/// lie over the input already.
+pub(super) fn saves(flight: u32, window: u32) -> usize {
+    (flight as usize + 1 + FORESEEN_MAX).max(window as usize)
+}
+
 impl Saved {
     /// The elements of `bytes`, which is memory of `spares`.
     pub(super) fn one(elements: Range<u64>, bytes: Vec<u8>, spares: &mut Spares) -> Saved {
@@ -68,8 +78,8 @@ impl Saved {
         saved
     }
 
-    /// Keeps the bytes of a piece, and those of at most `most - 1` pieces before it. Beyond them
-    /// all ranks have the results.
+    /// Keeps the bytes of a piece, and those of at most `most - 1` others, in the order of the
+    /// vector, in whatever order results come. The lowest goes first: all ranks have its result.
     pub(super) fn keep(&mut self, slice: Slice, bytes: &[u8], most: usize, spares: &mut Spares) {
         if self.slice(slice).is_some() {
             return;
@@ -81,7 +91,10 @@ impl Saved {
         let mut memory = oldest.map_or_else(|| spares.bytes(), |oldest| oldest.bytes);
         memory.clear();
         memory.extend_from_slice(bytes);
-        self.pieces.push_back(Piece { elements: slice.range(), bytes: memory });
+        let piece = Piece { elements: slice.range(), bytes: memory };
+        // Mostly it is the highest.
+        let behind = self.pieces.iter().rev().take_while(|other| other.elements.start > piece.elements.start);
+        self.pieces.insert(self.pieces.len() - behind.count(), piece);
     }
 
     /// The bytes of a slice, if they are kept.
@@ -232,11 +245,30 @@ mod tests {
     }
 
     #[test]
-    fn pieces_that_came_out_of_order_do_not_count_as_all() {
+    fn pieces_that_came_out_of_order_lie_in_order_and_the_lowest_goes_first() {
         let (mut saved, mut spares) = (Saved::default(), Spares::default());
-        for first in [2, 0, 4] {
-            saved.keep(slice(first, 2), &[1; 4], 3, &mut spares);
+        for piece in [1, 2, 3, 0, 4, 5] {
+            saved.keep(slice(2 * piece, 2), &[piece as u8; 4], 4, &mut spares);
         }
-        assert!(!saved.covers(&(0..6)) && saved.covers(&(0..2)) && saved.covers(&(4..6)));
+        assert_eq!(saved.slice(slice(2, 2)), None, "there is room for four");
+        for piece in 2..6 {
+            assert_eq!(saved.slice(slice(2 * piece, 2)), Some(&[piece as u8; 4][..]));
+        }
+        assert!(saved.covers(&(4..12)) && !saved.covers(&(3..12)));
+    }
+
+    #[test]
+    fn what_a_result_under_way_overwrites_drives_out_nothing_that_another_rank_may_lack() {
+        for (flight, window) in [(12, 16), (1, 1), (4, 64)] {
+            let most = saves(flight, window);
+            let (mut saved, mut spares) = (Saved::default(), Spares::default());
+            let ahead = u64::from(flight) + 1 + FORESEEN_MAX as u64;
+            // Results that are here, one that is being read, and those that are foreseen.
+            for piece in 0..ahead {
+                saved.keep(slice(2 * piece, 2), &[piece as u8; 4], most, &mut spares);
+            }
+            let lost: Vec<u64> = (0..ahead).filter(|piece| saved.slice(slice(2 * piece, 2)).is_none()).collect();
+            assert_eq!(lost, Vec::<u64>::new(), "flight {flight}, window {window}");
+        }
     }
 }

@@ -25,6 +25,7 @@ use trib_wire::{Body, ChildIndex, Header, RankList, Signature};
 
 use super::Shared;
 use super::driver::{Above, Arriving, Driver};
+use super::kept::saves;
 use super::operation::{Incoming, Operation};
 use super::poll::LaneSockets;
 use super::roaming::Roaming;
@@ -118,7 +119,7 @@ impl Lane {
         let Connection { keys, open, .. } = connection;
         let (link, node) = Link::new(open, &keys);
         let limits = &config.limits;
-        let saves = if config.recovers { limits.flight.max(limits.window) as usize } else { 0 };
+        let saves = if config.recovers { saves(limits.flight, limits.window) } else { 0 };
         let roaming = Roaming::new(course, (home, at));
         let mut lane = Lane {
             core: LeafCore::new(config.clone()),
@@ -136,7 +137,7 @@ impl Lane {
     }
 
     pub(super) fn next_deadline(&self) -> Nanos {
-        self.core.next_deadline()
+        self.core.next_deadline().min(self.roaming.put_off_until())
     }
 
     pub(super) fn heartbeat_half(&self) -> Nanos {
@@ -374,6 +375,13 @@ impl Lane {
             self.core.on_timer(now, &mut self.driver);
             self.settle(now);
         }
+        if now >= self.roaming.put_off_until() {
+            if self.roaming.is_weary(now) {
+                self.give_up("this process gets no thread to call the node: raise its limit (`ulimit -u`)");
+            } else {
+                self.roaming.try_again(now);
+            }
+        }
     }
 
     pub(super) fn read_datagrams(&mut self, now: Nanos) {
@@ -547,14 +555,19 @@ impl Lane {
                 tracing::info!(%cause, "the node is not there");
                 self.roaming.course.on_failed(now, &cause);
                 if self.roaming.is_weary(now) {
-                    tracing::error!("no candidate of the node can be reached");
-                    self.roaming.arrive();
-                    self.core.give_up(&mut self.driver);
+                    self.give_up("no candidate of the node can be reached");
                 } else {
                     self.roaming.set_out(now, None);
                 }
             }
         }
+    }
+
+    /// The lane will never have a node again.
+    fn give_up(&mut self, why: &str) {
+        tracing::error!("{why}");
+        self.roaming.arrive();
+        self.core.give_up(&mut self.driver);
     }
 
     /// For how long after its last call the rank stays for others that may ask how a group has
