@@ -105,7 +105,8 @@ typedef struct trib_params {
     const trib_oob *oob;     /* NULL: rendezvous at the manager under the name TRIB_RENDEZVOUS */
     int timeout_ms;          /* time limit of trib_init itself; 0: TRIB_TIMEOUT_MS, else 30000.
                               * TRIB_WAIT_MS, how long the job may wait for quota that others
-                              * have, comes on top */
+                              * have, comes on top. How long a rank may be without a node when one
+                              * has died says TRIB_TIMEOUT_MS alone, else it is 30000 */
     /* The blocked thread calls this, several times in a row, while it is inside one of our calls,
      * so that the caller's runtime (an MPI) makes progress: first when the call has blocked for
      * four or eight times as long as calls did lately, which is after 1 to 20 ms, then about every

@@ -1,8 +1,8 @@
 //! The C API as C sees it: the header in both languages, the exported symbols, and programs that
 //! use them.
 //!
-//! The tests need gcc, g++, nm and readelf. The last test also needs the `trib` binary beside the
-//! library, for a fabric of its own.
+//! The tests need gcc, g++, nm and readelf. The last ones also need the `trib` binary beside the
+//! library, for fabrics of their own.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 fn the_header_and_the_programs_compile_without_a_warning_as_c_and_as_cpp() {
     for (compiler, standard) in [("gcc", "-std=c99"), ("g++", "-std=c++11")] {
         let language = if compiler == "gcc" { "c" } else { "c++" };
-        for source in ["alone.c", "bad_rank.c", "collectives.c", "unload.c"] {
+        for source in ["alone.c", "bad_rank.c", "beside.c", "collectives.c", "unload.c"] {
             let mut command = Command::new(compiler);
             command.args([standard, "-D_GNU_SOURCE", "-x", language, "-fsyntax-only"]).args(WARNINGS);
             run(command.arg("-I").arg(include_folder()).arg(program_source(source)));
@@ -84,12 +84,19 @@ fn what_happens_is_logged_where_the_environment_asks_and_the_library_can_still_b
 #[test]
 fn every_collective_works_in_a_fabric() {
     let program = build("collectives.c", Linked::Yes);
-    let fabric = Fabric::up();
+    let fabric = Fabric::up("collectives", &[]);
     for ranks in ["1", "5"] {
         run(program_command(&program).arg(ranks).env("TRIB_MANAGER", &fabric.manager));
     }
     let lanes = "lanes=3,stripe_threshold=512";
     run(program_command(&program).arg("5").env("TRIB_MANAGER", &fabric.manager).env("TRIB_QUOTA", lanes));
+}
+
+#[test]
+fn a_rank_whose_program_does_something_else_takes_no_processor_while_others_are_late() {
+    let program = build("beside.c", Linked::Yes);
+    let fabric = Fabric::up("beside", &["--shared-host"]);
+    run(program_command(&program).env("TRIB_MANAGER", &fabric.manager));
 }
 
 /// A fabric on loopback, for this process only.
@@ -99,9 +106,9 @@ struct Fabric {
 }
 
 impl Fabric {
-    fn up() -> Fabric {
-        let name = format!("capi-{}", std::process::id());
-        let lines = run(trib().args(["fabric", "up", "--local", "--name", &name]));
+    fn up(purpose: &str, options: &[&str]) -> Fabric {
+        let name = format!("capi-{purpose}-{}", std::process::id());
+        let lines = run(trib().args(["fabric", "up", "--local", "--name", &name]).args(options));
         let manager = lines.trim().strip_prefix("export TRIB_MANAGER=").expect("one line to eval");
         Fabric { name, manager: manager.trim_matches('\'').to_owned() }
     }

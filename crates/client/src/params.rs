@@ -96,6 +96,7 @@ impl Params {
         Params::shares_memory()?;
         Params::combines_devices()?;
         Params::sums()?;
+        Params::patience()?;
         let (rank, size) = (self.rank, self.size);
         if size == 0 || size > trib_wire::ranks::WORLD_MAX {
             let max = trib_wire::ranks::WORLD_MAX;
@@ -129,14 +130,13 @@ impl Params {
 
     /// The time limit of joining.
     pub(crate) fn time_limit(&self) -> Result<Duration, Error> {
-        if let Some(timeout) = self.timeout {
-            return Ok(timeout);
-        }
-        let Some(text) = setting(TIMEOUT_ENV)? else { return Ok(TIMEOUT_DEFAULT) };
-        match text.parse::<u32>() {
-            Ok(ms) if ms > 0 => Ok(Duration::from_millis(u64::from(ms))),
-            _ => Err(Error::Invalid(format!("{TIMEOUT_ENV}={text} is not a number of milliseconds above 0"))),
-        }
+        self.timeout.map_or_else(Params::patience, Ok)
+    }
+
+    /// How long a rank that has joined may be without a node, in a job that goes on when one dies.
+    /// A program's own limit of joining says nothing of that.
+    pub(crate) fn patience() -> Result<Duration, Error> {
+        read_timeout(setting(TIMEOUT_ENV)?.as_deref())
     }
 
     /// How long the manager may let the job wait for quota that other jobs have, on top of the time
@@ -237,6 +237,15 @@ fn read_wish(ask: &mut QuotaAsk, wish: &str, source: &str) -> Result<(), Error> 
     ask.ask(field, value).map_err(|cause| Error::Invalid(format!("{source}: {cause}")))
 }
 
+/// What `TRIB_TIMEOUT_MS` says.
+fn read_timeout(text: Option<&str>) -> Result<Duration, Error> {
+    let Some(text) = text else { return Ok(TIMEOUT_DEFAULT) };
+    match text.parse::<u32>() {
+        Ok(ms) if ms > 0 => Ok(Duration::from_millis(u64::from(ms))),
+        _ => Err(Error::Invalid(format!("{TIMEOUT_ENV}={text} is not a number of milliseconds above 0"))),
+    }
+}
+
 /// A variable that is `on` or `off`.
 fn is_on(name: &str, unless_set: bool) -> Result<bool, Error> {
     match setting(name)?.as_deref() {
@@ -290,7 +299,8 @@ pub const DEVICES_ENV: &str = "TRIB_CUDA_PEERS";
 pub const SUMS_ENV: &str = "TRIB_SUMS";
 /// The NUMA node to which this process counts as bound, or `none`.
 pub const NUMA_ENV: &str = "TRIB_NUMA";
-/// The time limit of joining in milliseconds.
+/// The time limit of joining, unless the program gives one, and of looking for a node when one has
+/// died, in milliseconds.
 pub const TIMEOUT_ENV: &str = "TRIB_TIMEOUT_MS";
 /// How long the job may wait for quota that other jobs have, in milliseconds, on top of the time
 /// limit.
@@ -331,6 +341,17 @@ mod tests {
         ] {
             assert_eq!(read_wishes(&mut ask, wish, "here"), Err(Error::Invalid(format!("here: {told}"))), "{wish}");
         }
+    }
+
+    #[test]
+    fn a_programs_limit_of_joining_is_not_its_patience_with_nodes_that_die() {
+        let said = |text| read_timeout(text).map(|limit| limit.as_millis());
+        assert_eq!((said(None), said(Some("1500"))), (Ok(30_000), Ok(1500)));
+        assert!(["0", "-1", "soon"].into_iter().all(|text| said(Some(text)).is_err()));
+        let patience = Params::patience().unwrap();
+        let params = Params { timeout: Some(patience / 30), ..Params::new(0, 1) };
+        assert_eq!(params.time_limit(), Ok(patience / 30));
+        assert_eq!(Params::new(0, 1).time_limit(), Ok(patience));
     }
 
     #[test]

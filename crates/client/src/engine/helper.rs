@@ -38,6 +38,8 @@ pub(crate) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
 }
 
 fn run(shared: &Shared) {
+    // The bell was heard. Until it is cleared, no sleep on it lasts.
+    let mut rung = false;
     loop {
         // A poisoned engine has failed for good; the application learns this from its next call.
         let Ok(mut engine) = shared.lock() else { return };
@@ -46,7 +48,7 @@ fn run(shared: &Shared) {
         }
         let now = engine.now();
         if engine.helper_tends(now) {
-            engine.progress(Ready::ALL);
+            engine.progress(Ready::all_with_bell(std::mem::take(&mut rung)));
             shared.announce(&mut engine);
         }
         let step = engine.next_step(now);
@@ -64,6 +66,7 @@ fn run(shared: &Shared) {
         let span = until.since(engine.now()).max(SLEEP_MIN);
         drop(engine);
         let ready = sleep(&shared.helper_waker, &sockets, span);
+        rung |= ready.bell();
         let Ok(mut engine) = shared.lock() else { return };
         match &sleeping {
             Some(sleeping) => engine.end_sleep(sleeping, ready),

@@ -100,6 +100,11 @@ impl Ready {
     /// Any socket may have something, so all are read. A bell is heard by who sleeps.
     pub(crate) const ALL: Ready = Ready { datagrams: u8::MAX, streams: u8::MAX, bell: false };
 
+    /// The same, after sleeps in one of which the bell may have been heard.
+    pub(crate) fn all_with_bell(bell: bool) -> Ready {
+        Ready { bell, ..Ready::ALL }
+    }
+
     /// Whether the bell was rung.
     pub(crate) fn bell(self) -> bool {
         self.bell

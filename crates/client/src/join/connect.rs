@@ -93,7 +93,7 @@ fn connect_lane(
         mode: ticket.limits.mode,
         shares: Params::shares_memory()?,
         ucx,
-        patience: deadline.whole,
+        patience: Params::patience()?,
     };
     let (course, connection) = first_call(way, ticket.recovers, deadline)?;
     let config = LeafConfig {

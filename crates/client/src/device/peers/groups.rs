@@ -79,6 +79,6 @@ fn make(shared: &Arc<Shared>, group: &GroupState, purpose: &str, members: &[u32]
     let rank = members.iter().position(|member| *member == group.rank);
     let rank = rank.ok_or_else(|| Error::broken("a group without this rank"))? as u32;
     let ranks = RankList::from_ranks(members.iter().filter_map(|member| group.members.nth(*member)).map(|rank| rank.0));
-    let tag = derived_tag(purpose, group.tag, &group.members);
+    let tag = derived_tag(purpose, group.tag, &group.members, &[]);
     shared.create_group(Purpose::Operations, rank, ranks, tag, between_devices(group.name().as_str()))
 }

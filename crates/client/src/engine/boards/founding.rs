@@ -78,6 +78,8 @@ struct Companions {
     bells: Vec<BellAddress>,
     /// Each has a processor to itself.
     are_roomy: bool,
+    /// What the group's first member has drawn this time: no other founding has it.
+    draw: Token,
 }
 
 struct Meeting {
@@ -193,7 +195,8 @@ impl Founding {
                     // Also a head that has no board: the others cannot make the group without it.
                     let made = match &self.plan.reach {
                         Reach::Hosts(span) if meeting.me == 0 => {
-                            begin_heads(now, tree, span, (&self.members, self.tag), &self.name)
+                            let tag = derived_tag("heads", self.tag, &self.members, &meeting.companions.draw.0);
+                            begin_heads(now, tree, span, (&self.members, tag), &self.name)
                         }
                         _ => None,
                     };
@@ -240,7 +243,7 @@ impl Founding {
         }
     }
 
-    fn run(self, board: Board, Companions { bells, are_roomy }: Companions) -> Running {
+    fn run(self, board: Board, Companions { bells, are_roomy, .. }: Companions) -> Running {
         match self.plan.reach {
             Reach::Host(shape) => Running::new(board, shape, self.members, bells, are_roomy),
             Reach::Hosts(span) => {
@@ -281,6 +284,7 @@ impl Founding {
     fn meet(&self, now: Nanos, bytes: &[u8], token: Token) -> Option<Meeting> {
         let records: Option<Vec<Record>> = bytes.chunks_exact(RECORD).map(Record::read).collect();
         let records = records?;
+        let draw = records.first()?.token;
         let local = self.local();
         let records: Vec<&Record> = local.iter().filter_map(|member| records.get(*member as usize)).collect();
         let me = local.iter().position(|member| *member == self.me)?;
@@ -292,7 +296,7 @@ impl Founding {
         let own = made.map(|(board, memory)| (board, memory, 1));
         let token = if me == 0 { token } else { records.first()?.token };
         let seats: Vec<Seat> = records.iter().map(|record| record.seat).collect();
-        let companions = Companions { bells, are_roomy: is_roomy(&seats) };
+        let companions = Companions { bells, are_roomy: is_roomy(&seats), draw };
         Some(Meeting { me, companions, token, own, until: now + COMES })
     }
 }
@@ -325,7 +329,9 @@ impl Meeting {
     }
 }
 
-/// Begins to make the group of the heads. What refuses it at this head does so at all.
+/// Begins to make the group of the heads. What refuses it at this head does so at all. Its tag is
+/// one of its own each time: a member that has freed the group early has begun none, and would
+/// count the creations of one tag otherwise than the other heads from then on.
 fn begin_heads(
     now: Nanos,
     tree: &mut impl Tree,
@@ -333,7 +339,7 @@ fn begin_heads(
     (members, tag): (&RankList, u64),
     name: &GroupName,
 ) -> Option<(GroupId, Arc<GroupState>)> {
-    let (heads, tag) = (span.heads(members), derived_tag("heads", tag, members));
+    let heads = span.heads(members);
     let name = between_hosts(name.as_str());
     let state = Arc::new(GroupState::new(span.home(), &heads, tag, name, 1));
     let made = tree.begin_heads(now, heads, tag, state.clone());

@@ -3,7 +3,7 @@
 //! rung, the tree has brought it something, or it is time.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use trib_proto::leaf::GroupId;
 use trib_wire::GroupName;
@@ -13,7 +13,7 @@ use super::super::room::Seat;
 use super::super::span::Span;
 use super::super::{Plan, Reach};
 use super::numbers::Draws;
-use super::wide::Network;
+use super::wide::{Network, spans};
 use super::*;
 use crate::engine::operation::Operation;
 use crate::group_state::GroupState;
@@ -42,9 +42,23 @@ impl Refusal {
 #[derive(Default)]
 struct Above {
     network: Network,
-    /// The group of the heads, at those that have begun to make it.
-    heads: Vec<Arc<GroupState>>,
+    /// The group of the heads, at those that have begun to make it, with its key there.
+    heads: Vec<(Key, Arc<GroupState>)>,
+    /// How many such groups each member has begun with each tag.
+    begun: BTreeMap<(usize, u64), u32>,
     refuses_heads: bool,
+}
+
+/// The tag of a group, and the number of its creation among those with that tag. All its members
+/// have to come to the same.
+type Key = (u64, u32);
+
+impl Above {
+    /// The members of another group take the same way.
+    fn begin(&mut self, members: usize) {
+        self.network.posted = (0..members).map(|_| VecDeque::new()).collect();
+        self.heads.clear();
+    }
 }
 
 /// A member's way to the tree.
@@ -60,12 +74,15 @@ impl Tree for Way<'_> {
         Ok(())
     }
 
-    fn begin_heads(&mut self, _: Nanos, _: RankList, _: u64, state: Arc<GroupState>) -> Result<GroupId, Error> {
+    fn begin_heads(&mut self, _: Nanos, _: RankList, tag: u64, state: Arc<GroupState>) -> Result<GroupId, Error> {
         let mut above = self.above.borrow_mut();
         if above.refuses_heads {
             return Err(Error::broken("no room for one more group"));
         }
-        above.heads.push(state);
+        let begun = above.begun.entry((self.member, tag)).or_default();
+        let key = (tag, *begun);
+        *begun += 1;
+        above.heads.push((key, state));
         Ok(GroupId(1))
     }
 }
@@ -140,12 +157,21 @@ pub(super) fn found(
     refused: Option<(Refusal, usize)>,
     draws: &mut Draws,
 ) -> Option<Vec<(Running, Bell)>> {
+    found_over(&RefCell::new(Above::default()), plans, ranks, refused, draws)
+}
+
+fn found_over(
+    above: &RefCell<Above>,
+    plans: Vec<Plan>,
+    ranks: &RankList,
+    refused: Option<(Refusal, usize)>,
+    draws: &mut Draws,
+) -> Option<Vec<(Running, Bell)>> {
     let hosts = match &plans[0].reach {
         Reach::Host(_) => 1,
         Reach::Hosts(span) => span.hosts() as usize,
     };
-    let above = RefCell::new(Above::default());
-    above.borrow_mut().network.posted = plans.iter().map(|_| VecDeque::new()).collect();
+    above.borrow_mut().begin(plans.len());
     above.borrow_mut().refuses_heads = refused.is_some_and(|(refusal, _)| refusal == Refusal::NoHeads);
     let of = |me| refused.filter(|(_, member)| *member == me).map(|(refusal, _)| refusal);
     // All on one processor, or each on one of its own.
@@ -169,7 +195,7 @@ pub(super) fn found(
             assert_ne!(now, Nanos::NEVER, "members wait for a board for ever");
         } else {
             let member = due[draws.below(due.len())];
-            members[member].go_on(now, &mut Way { above: &above, member });
+            members[member].go_on(now, &mut Way { above, member });
             now = now + Nanos::from_millis(draws.below(3) as u64);
         }
     }
@@ -182,8 +208,8 @@ pub(super) fn found(
 /// Brings the next operation that all members have posted, or makes the group of the heads when all
 /// of them have begun it.
 fn bring(above: &mut Above, hosts: usize) -> bool {
-    if above.heads.len() == hosts {
-        above.heads.drain(..).for_each(|state| state.ready.finish(Ok(())));
+    if above.heads.len() == hosts && above.heads.windows(2).all(|pair| pair[0].0 == pair[1].0) {
+        above.heads.drain(..).for_each(|(_, state)| state.ready.finish(Ok(())));
         return true;
     }
     above.network.carry()
@@ -198,4 +224,26 @@ pub(super) fn fits(refusal: Refusal, span: Option<&Span>, member: usize) -> bool
         Refusal::NoHeads => span.is_some(),
         Refusal::OutOfReach | Refusal::Unmapped | Refusal::Lost => !is_head,
     }
+}
+
+#[test]
+fn heads_meet_in_a_group_though_one_of_them_has_left_the_one_before_early() {
+    let (spans, ranks) = (spans(&[2, 2], &[0, 1, 2, 3]), RankList::world(4));
+    let plan = |span: &Span| Plan { reach: Reach::Hosts(Box::new(span.clone())) };
+    let above = RefCell::new(Above::default());
+    above.borrow_mut().begin(spans.len());
+    let seat = Seat::read((64u64 << 32).to_le_bytes());
+    let candidate = |(me, span)| Candidate::new(plan(span), &ranks, (me, seat), None);
+    let mut members: Vec<Candidate> = spans.iter().enumerate().map(candidate).collect();
+    let go_on = |members: &mut Vec<Candidate>, member: usize| {
+        members[member].go_on(Nanos(1), &mut Way { above: &above, member });
+    };
+    (0..4).for_each(|member| go_on(&mut members, member));
+    assert!(bring(&mut above.borrow_mut(), 2), "all have told");
+    // The head of the second host leaves before it has heard that.
+    go_on(&mut members, 0);
+    assert_eq!(above.borrow().heads.len(), 1, "the other head waits for it");
+    drop(members);
+    let plans = spans.iter().map(plan).collect();
+    assert!(found_over(&above, plans, &ranks, None, &mut Draws(1)).is_some());
 }
