@@ -5,6 +5,8 @@
  *
  *   PROGRAM RANKS [CASE ...]   the victim is the last rank, or rank 0 where a case ends in "0"
  *
+ * Where ranks merely differ about a setting, rank 0's holds for all, and nothing fails.
+ *
  * The library says why on stderr; the program that runs this one reads it.
  */
 #include "conformance.h"
@@ -117,6 +119,28 @@ static void quota_0(void)
     with(0, "TRIB_QUOTA", "window=many");
 }
 
+/* One rank has no streams: every rank reports what rank 0 has. */
+static void without_streams(int victim)
+{
+    struct sharp_coll_caps caps;
+    if (is_victim(victim))
+        CHECK(setenv("SHARP_COLL_ENABLE_SAT", "0", 1) == 0);
+    struct sharp_coll_context *context = join();
+    CHECK_OK(sharp_coll_caps_query(context, &caps));
+    CHECK((caps.support_mask.feature_mask & SHARP_FEATURE_SAT) == (victim == 0 ? 0 : SHARP_FEATURE_SAT));
+    CHECK_OK(sharp_coll_finalize(context));
+}
+
+static void no_streams(void)
+{
+    without_streams(own_size - 1);
+}
+
+static void no_streams_0(void)
+{
+    without_streams(0);
+}
+
 /* A group that cannot be, and afterwards one that can: what failed has not spoiled the job. */
 static void no_group(int victim, int rank, int size, int has_output)
 {
@@ -200,6 +224,8 @@ static const struct test tests[] = {
     {"host_not_text", host_not_text, 2},
     {"manager_0", manager_0, 2},
     {"quota_0", quota_0, 2},
+    {"no_streams", no_streams, 2},
+    {"no_streams_0", no_streams_0, 2},
     {"member_too_large", member_too_large, 2},
     {"member_too_large_0", member_too_large_0, 2},
     {"member_negative", member_negative, 2},

@@ -10,6 +10,8 @@
  *   PROGRAM RANKS killed SEED  the last rank ends by a signal while all ranks have operations
  *                              under way; SHARP_COLL_ON_ERROR decides whether the others end, too,
  *                              or get errors
+ *   PROGRAM RANKS ignored      the last rank ends by a signal while nothing is under way, and the
+ *                              others look at no code of a post, as NCCL's plugin does not
  */
 #include "collectives.h"
 
@@ -117,7 +119,26 @@ static void killed(void)
     take_down(&fixture);
 }
 
-static const struct test tests[] = {{"manager", manager, 1}, {"node", node, 1}, {"killed", killed, 2}};
+static void ignored(void)
+{
+    int32_t in = 1, out = 0;
+    struct fixture fixture = set_up();
+    struct sharp_coll_reduce_spec spec = reduce_spec(&in, &out, 1, SHARP_DTYPE_INT, SHARP_OP_SUM);
+    void *request = NULL;
+    alarm(30);
+    CHECK_OK(sharp_coll_do_allreduce(fixture.comm, &spec));
+    meet();
+    if (own_rank == own_size - 1)
+        kill(getpid(), SIGKILL);
+    /* When this has failed, the group is broken, and no post begins anything. */
+    CHECK(sharp_coll_do_barrier(fixture.comm) < 0);
+    CHECK(sharp_coll_do_allreduce_nb(fixture.comm, &spec, &request) < 0);
+    CHECK(request == NULL && sharp_coll_req_test(request) == 1);
+    take_down(&fixture);
+}
+
+static const struct test tests[] = {
+    {"manager", manager, 1}, {"node", node, 1}, {"killed", killed, 2}, {"ignored", ignored, 2}};
 
 int main(int argc, char **argv)
 {

@@ -186,8 +186,12 @@ pub const HIDE_ERRORS: u32 = 1;
 pub const DATA_BUFFER: c_int = 0;
 /// `SHARP_DATA_IOV`.
 pub const DATA_IOV: c_int = 1;
+/// `SHARP_MEM_TYPE_HOST`.
+pub const MEM_HOST: c_int = 0;
 /// `SHARP_MEM_TYPE_CUDA`.
 pub const MEM_CUDA: c_int = 1;
+/// `SHARP_MEM_TYPE_LAST`, which is the type of no memory.
+pub const MEM_LAST: c_int = 2;
 /// `SHARP_COLL_DATA_MAX_IOV`.
 pub const MAX_IOV: usize = 15;
 /// `SHARP_FEATURE_LLT`.

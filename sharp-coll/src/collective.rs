@@ -11,7 +11,7 @@ use std::ffi::{c_int, c_void};
 use smallvec::SmallVec;
 use trib_client::{DataType, Input, ReduceOp, Scalar, Signature, operation};
 
-use crate::abi::{BcastSpec, GatherSpec, ReduceSpec};
+use crate::abi::{BcastSpec, DataDesc, GatherSpec, MEM_LAST, ReduceSpec};
 use crate::boundary::{given, guard, writable};
 use crate::comm::{COMMS, Comm};
 use crate::descriptor::Region;
@@ -92,9 +92,11 @@ impl Plan {
     fn run(self, comm: &Comm) -> Result<(), Failure> {
         if let ([step], None, None) = (&self.steps[..], &self.input, &self.output) {
             // SAFETY: the callers of the exported functions keep the contract on the buffers.
-            return Ok(unsafe { comm.group.run(step.signature, step.input, step.output) }?);
+            let ran = unsafe { comm.group.run(step.signature, step.input, step.output) };
+            return ran.map_err(Failure::from).inspect_err(|failure| comm.give_up_after(failure));
         }
-        let (mut request, failed) = request::wait_for_parts(self.start(comm)?);
+        let begun = self.start(comm).inspect_err(|failure| comm.give_up_after(failure));
+        let (mut request, failed) = request::wait_for_parts(begun?);
         let ended = match failed {
             Some(error) => Err(error.into()),
             None => request.land(),
@@ -128,7 +130,7 @@ impl Plan {
 unsafe fn run(what: &str, comm: *mut c_void, plan: impl FnOnce(&Comm) -> Result<Plan, Failure>) -> c_int {
     guard(what, || {
         let comm = COMMS.get(comm).ok_or_else(no_group)?;
-        plan(&comm)?.run(&comm)
+        plan(&comm).inspect_err(|failure| comm.give_up_after(failure))?.run(&comm)
     })
 }
 
@@ -145,7 +147,14 @@ unsafe fn post(
         writable(request, "request")?;
         let comm = COMMS.get(comm).ok_or_else(no_group)?;
         comm.shared.tidy();
-        let posted = plan(&comm)?.start(&comm)?;
+        let begin = || plan(&comm)?.start(&comm);
+        let posted = begin().inspect_err(|failure| {
+            comm.give_up_after(failure);
+            // Some clients look at no code here, and go on as if the operation were over.
+            if comm.group.error().is_some() {
+                comm.shared.end_process("an operation could not be posted, and its buffers stay as they are", failure);
+            }
+        })?;
         // SAFETY: checked above.
         unsafe { request.write(posted.handle()) };
         Ok(())
@@ -175,7 +184,7 @@ unsafe fn reduce(comm: &Comm, spec: &ReduceSpec, waits: Waits) -> Result<Plan, F
     }
     // SAFETY: as above; only the root gives a buffer for the result.
     let start = unsafe {
-        let from = Region::read(&spec.sbuf_desc, len, "sbuf_desc")?;
+        let from = region(comm, &spec.sbuf_desc, len, "sbuf_desc")?;
         plan.readable(comm, &from, waits == Waits::No && from.may_vanish())?
     };
     plan.steps.push(Step { signature, input: Input::At(start), output: core::ptr::null_mut() });
@@ -196,7 +205,7 @@ unsafe fn exchange(
     let mut plan = Plan::default();
     // SAFETY: the caller's contract.
     let (from, to) =
-        unsafe { (Region::read(&spec.sbuf_desc, len, "sbuf_desc")?, Region::read(&spec.rbuf_desc, len, "rbuf_desc")?) };
+        unsafe { (region(comm, &spec.sbuf_desc, len, "sbuf_desc")?, region(comm, &spec.rbuf_desc, len, "rbuf_desc")?) };
     let is_in_place = from.direct().is_some() && from.direct() == to.direct();
     let overlaps = to.direct().is_some_and(|start| from.overlaps(start, len));
     let input = if is_in_place {
@@ -218,7 +227,7 @@ unsafe fn bcast(comm: &Comm, spec: &BcastSpec, waits: Waits) -> Result<Plan, Fai
     }
     let mut plan = Plan::default();
     // SAFETY: the caller's contract.
-    let region = unsafe { Region::read(&spec.buf_desc, spec.size, "buf_desc") }?;
+    let region = unsafe { region(comm, &spec.buf_desc, spec.size, "buf_desc") }?;
     let step = if root == comm.group.rank() {
         let must_copy = waits == Waits::No && region.may_vanish();
         // SAFETY: as above.
@@ -245,7 +254,7 @@ unsafe fn reduce_scatter(comm: &Comm, spec: &ReduceSpec, waits: Waits) -> Result
     // SAFETY: the caller's contract. Of the receive buffer only this rank's own part of the window
     // counts.
     let (from, to) = unsafe {
-        (Region::read(&spec.sbuf_desc, window_len, "sbuf_desc")?, Region::read(&spec.rbuf_desc, own, "rbuf_desc")?)
+        (region(comm, &spec.sbuf_desc, window_len, "sbuf_desc")?, region(comm, &spec.rbuf_desc, own, "rbuf_desc")?)
     };
     let is_in_place = window.is_whole() && from.direct().is_some() && from.direct() == to.direct();
     let overlaps = own > 0 && to.direct().is_some_and(|start| from.overlaps(start, own));
@@ -280,11 +289,12 @@ unsafe fn allgather(comm: &Comm, spec: &GatherSpec, waits: Waits) -> Result<Plan
     let mut plan = Plan::default();
     let own = window.pieces().find(|piece| piece.rank == rank);
     let own_len = own.map_or(0, |piece| piece.len);
+    // NCCL's plugin leaves the types of memory as its stack was, so any of them may be wrong.
+    let [sent, received] = [spec.sbuf_desc, spec.rbuf_desc].map(|desc| DataDesc { mem_type: MEM_LAST, ..desc });
     // SAFETY: the caller's contract. Of the send buffer only this rank's own part of the window
     // counts.
-    let (from, to) = unsafe {
-        (Region::read(&spec.sbuf_desc, own_len, "sbuf_desc")?, Region::read(&spec.rbuf_desc, window_len, "rbuf_desc")?)
-    };
+    let (from, to) =
+        unsafe { (region(comm, &sent, own_len, "sbuf_desc")?, region(comm, &received, window_len, "rbuf_desc")?) };
     let own_output = own.and_then(|piece| Some(to.direct()?.wrapping_add(piece.at)));
     let is_in_place = own_output.is_some() && from.direct() == own_output;
     let overlaps = to.direct().is_some_and(|start| from.overlaps(start, window_len));
@@ -308,6 +318,15 @@ unsafe fn allgather(comm: &Comm, spec: &GatherSpec, waits: Waits) -> Result<Plan
         Step { signature: operation::bcast(piece.len as u64, piece.rank), input: Input::At(input), output: at }
     }));
     Ok(plan)
+}
+
+/// The memory that a descriptor names.
+///
+/// # Safety
+/// As for [`Region::read`].
+unsafe fn region(comm: &Comm, desc: &DataDesc, need: usize, name: &str) -> Result<Region, Failure> {
+    // SAFETY: the caller's contract.
+    unsafe { Region::read(desc, need, name, comm.shared.takes_gpu_memory) }
 }
 
 /// A plan that takes its place in the order of operations and does nothing else.
@@ -350,7 +369,7 @@ fn root(comm: &Comm, root: c_int) -> Result<u32, Failure> {
 }
 
 /// The length of a descriptor in bytes, as the descriptor states it.
-fn described(desc: &crate::abi::DataDesc) -> Result<usize, Failure> {
+fn described(desc: &DataDesc) -> Result<usize, Failure> {
     if desc.kind != crate::abi::DATA_BUFFER {
         return Err(Failure::unsupported("windows are of one buffer, not of a list of pieces"));
     }

@@ -21,7 +21,7 @@ use trib_client::{Error, Group, RankList};
 use crate::abi::CommInitSpec;
 use crate::boundary::{given, guard, writable};
 use crate::context::{CONTEXTS, Context};
-use crate::error::{ENOMEM, Failure};
+use crate::error::{ENOMEM, ERROR, Failure};
 use crate::exchange::Exchange;
 use crate::handle::{Kind, Table};
 use crate::log;
@@ -42,7 +42,9 @@ pub struct Comm {
 pub struct Shared {
     /// The number of the job to which it belongs.
     pub context: u64,
-    pub on_error: OnError,
+    on_error: OnError,
+    /// Whether buffers may be memory of GPUs.
+    pub takes_gpu_memory: bool,
     closed: AtomicBool,
     /// Buffers that were used before.
     buffers: Mutex<Vec<Vec<u8>>>,
@@ -57,6 +59,7 @@ impl Shared {
         Shared {
             context: context.number,
             on_error: context.on_error,
+            takes_gpu_memory: context.takes_gpu_memory,
             closed: AtomicBool::new(false),
             buffers: Mutex::default(),
             aside: Mutex::default(),
@@ -103,12 +106,36 @@ impl Shared {
         self.closed.store(true, Ordering::Release);
     }
 
+    /// Ends the process after a failure of which the caller may not learn, as the settings want it:
+    /// a wrong sum must not pass for a right one.
+    #[cold]
+    pub fn end_process(&self, what: &str, failure: &Failure) {
+        if self.on_error == OnError::Complete || self.is_closed() {
+            return;
+        }
+        log::fatal(format_args!(
+            "{what}: {}; the process ends. SHARP_COLL_ON_ERROR=complete lets it go on",
+            failure.text
+        ));
+        std::process::abort();
+    }
+
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 }
 
 impl Comm {
+    /// Leaves the group after a failure to begin an operation, if this host is at fault: other
+    /// members begin what this rank has not, and would take its next operation for that one.
+    #[cold]
+    pub fn give_up_after(&self, failure: &Failure) {
+        if self.group.error().is_none() && matches!(failure.code, ENOMEM | ERROR) {
+            // In a finalized context there is nobody to tell.
+            let _ = self.group.leave();
+        }
+    }
+
     /// Leaves the group.
     pub fn close(self: Arc<Comm>) {
         self.shared.close();

@@ -9,6 +9,7 @@ use trib_client::{Error, Limits, Params, WORLD_MAX};
 use crate::abi::{
     Caps, Config, FEATURE_LLT, FEATURE_REPRODUCIBLE, FEATURE_SAT, HIDE_ERRORS, InitSpec, OutOfBandCalls, ProgressCall,
 };
+use crate::agreed::Agreed;
 use crate::boundary::{caught, given, guard, writable};
 use crate::comm::COMMS;
 use crate::diagnostics;
@@ -35,6 +36,8 @@ pub struct Context {
     oob_context: *mut c_void,
     pub statistics: Statistics,
     pub on_error: OnError,
+    /// Whether buffers may be memory of GPUs.
+    pub takes_gpu_memory: bool,
     /// The next tag, which tells groups of the same members apart.
     pub next_tag: AtomicU64,
     has_streams: bool,
@@ -192,7 +195,9 @@ fn join(spec: &InitSpec, objection: Option<Error>) -> Result<Context, Failure> {
     ));
     let job = trib_client::Context::join(params)?;
     let mut statistics = Statistics::from_env();
-    statistics.agree(&mut Exchange::new(&spec.oob_colls, spec.oob_ctx, room)?)?;
+    let mut exchange = Exchange::new(&spec.oob_colls, spec.oob_ctx, room)?;
+    let agreed = Agreed { mode: statistics.mode, has_streams }.by_rank_0(&mut exchange)?;
+    statistics.mode = agreed.mode;
     let limits = job.limits()?;
     log::info(format_args!(
         "job {:#x}: {} operations by datagram of {} bytes, {} of one group, {} groups",
@@ -206,8 +211,9 @@ fn join(spec: &InitSpec, objection: Option<Error>) -> Result<Context, Failure> {
         oob_context: spec.oob_ctx,
         statistics,
         on_error: OnError::from_env(),
+        takes_gpu_memory: settings::number("SHARP_COLL_ENABLE_CUDA") != Some(0),
         next_tag: AtomicU64::new(0),
-        has_streams,
+        has_streams: agreed.has_streams,
         limits,
     })
 }

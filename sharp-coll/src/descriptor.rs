@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-use crate::abi::{DATA_BUFFER, DATA_IOV, DataDesc, MAX_IOV, MEM_CUDA};
+use crate::abi::{DATA_BUFFER, DATA_IOV, DataDesc, MAX_IOV, MEM_CUDA, MEM_HOST};
 use crate::cuda;
 use crate::error::Failure;
 
@@ -34,11 +34,12 @@ unsafe impl Send for Region {}
 impl Region {
     /// Reads a descriptor of a message of `need` bytes. It may name more memory than that, and
     /// never less: a client whose elements have another size than the library takes them to have
-    /// would make it read or write beyond the buffer.
+    /// would make it read or write beyond the buffer. Memory of a GPU is refused unless the job
+    /// takes it.
     ///
     /// # Safety
     /// A list of pieces is as long as the descriptor says.
-    pub unsafe fn read(desc: &DataDesc, need: usize, name: &str) -> Result<Region, Failure> {
+    pub unsafe fn read(desc: &DataDesc, need: usize, name: &str, takes_gpu_memory: bool) -> Result<Region, Failure> {
         let invalid = |what: &str| Err(Failure::invalid(format!("{name}: {what}")));
         let short = |what: &str, len: usize| {
             Err(Failure::invalid(format!("{name}: {what} {len} bytes, and the message has {need}")))
@@ -86,10 +87,12 @@ impl Region {
             _ => return invalid("the type is neither a buffer nor a list of pieces"),
         }
         let first = pieces.iter().find(|piece| piece.len > 0);
-        // Memory that is marked as CUDA may still be the host's; memory marked otherwise always is.
-        let on_gpu = match first {
-            Some(piece) if desc.mem_type == MEM_CUDA => cuda::is_on_gpu(piece.start)?,
-            _ => false,
+        let on_gpu = match (first, desc.mem_type) {
+            (None, _) | (_, MEM_HOST) => false,
+            // Memory that is marked so may still be the host's.
+            (Some(piece), MEM_CUDA) => cuda::is_on_gpu(piece.start, takes_gpu_memory)?,
+            // Some clients leave the type as their stack was.
+            (Some(piece), _) => cuda::turns_out_on_gpu(piece.start, takes_gpu_memory)?,
         };
         Ok(Region { pieces, on_gpu, is_unregistered })
     }
@@ -174,6 +177,15 @@ mod tests {
         DataDesc { kind, mem_type: 0x7777, reserved: MaybeUninit::uninit(), data }
     }
 
+    /// Reads a descriptor of memory of the host.
+    ///
+    /// # Safety
+    /// As for [`Region::read`].
+    unsafe fn read(desc: &DataDesc, need: usize, name: &str) -> Result<Region, Failure> {
+        // SAFETY: the caller's contract.
+        unsafe { Region::read(desc, need, name, true) }
+    }
+
     fn iov(bytes: &mut [u8]) -> Iov {
         Iov { ptr: bytes.as_mut_ptr().cast(), length: bytes.len(), mem_handle: std::ptr::null_mut() }
     }
@@ -184,7 +196,7 @@ mod tests {
         let list = [iov(&mut a), iov(&mut b), iov(&mut c)];
         let list = desc(DATA_IOV, Data { iov: IovList { count: 3, vector: list.as_ptr() } });
         // SAFETY: the list has three pieces.
-        let region = unsafe { Region::read(&list, 6, "sbuf_desc") }.unwrap();
+        let region = unsafe { read(&list, 6, "sbuf_desc") }.unwrap();
         assert_eq!((region.len(), region.direct()), (6, None));
         let mut all = Vec::new();
         // SAFETY: the arrays are alive.
@@ -194,7 +206,7 @@ mod tests {
         unsafe { region.scatter(b"UVWXYZ") }.unwrap();
         assert_eq!((&a, &c), (b"UV", b"WXYZg"));
         // SAFETY: as above.
-        assert!(unsafe { Region::read(&list, 8, "sbuf_desc") }.is_err());
+        assert!(unsafe { read(&list, 8, "sbuf_desc") }.is_err());
     }
 
     #[test]
@@ -203,12 +215,12 @@ mod tests {
         let null = desc(DATA_BUFFER, Data { buffer: null });
         // SAFETY: no list.
         unsafe {
-            assert!(Region::read(&null, 0, "x").is_ok_and(|region| region.direct() == Some(std::ptr::null_mut())));
-            assert!(Region::read(&null, 1, "x").is_err());
-            assert!(Region::read(&desc(9, null.data), 0, "x").is_err());
+            assert!(read(&null, 0, "x").is_ok_and(|region| region.direct() == Some(std::ptr::null_mut())));
+            assert!(read(&null, 1, "x").is_err());
+            assert!(read(&desc(9, null.data), 0, "x").is_err());
             for count in [0, 16, u32::MAX] {
                 let list = Data { iov: IovList { count, vector: std::ptr::dangling() } };
-                assert!(Region::read(&desc(DATA_IOV, list), 4, "x").is_err());
+                assert!(read(&desc(DATA_IOV, list), 4, "x").is_err());
             }
         }
     }
@@ -222,12 +234,12 @@ mod tests {
         let list = desc(DATA_IOV, Data { iov: IovList { count: 2, vector: list.as_ptr() } });
         // SAFETY: the list has two pieces.
         unsafe {
-            assert!(Region::read(&buffer, 12, "x").is_ok_and(|region| region.len() == 12));
-            assert!(Region::read(&buffer, 3, "x").is_ok_and(|region| region.len() == 3));
+            assert!(read(&buffer, 12, "x").is_ok_and(|region| region.len() == 12));
+            assert!(read(&buffer, 3, "x").is_ok_and(|region| region.len() == 3));
             let text = |region: Result<Region, Failure>| region.unwrap_err().text;
-            let told = text(Region::read(&buffer, 24, "sbuf_desc"));
+            let told = text(read(&buffer, 24, "sbuf_desc"));
             assert_eq!(told, "sbuf_desc: the buffer has 12 bytes, and the message has 24");
-            let told = text(Region::read(&list, 8, "rbuf_desc"));
+            let told = text(read(&list, 8, "rbuf_desc"));
             assert_eq!(told, "rbuf_desc: the pieces have together 7 bytes, and the message has 8");
         }
     }
@@ -238,7 +250,7 @@ mod tests {
         let start = bytes.as_mut_ptr();
         let buffer = Buffer { ptr: start.wrapping_add(2).cast(), length: 4, mem_handle: std::ptr::null_mut() };
         // SAFETY: no list.
-        let region = unsafe { Region::read(&desc(DATA_BUFFER, Data { buffer }), 4, "x") }.unwrap();
+        let region = unsafe { read(&desc(DATA_BUFFER, Data { buffer }), 4, "x") }.unwrap();
         let seen: Vec<bool> = (0..8).map(|at| region.overlaps(start.wrapping_add(at), 1)).collect();
         assert_eq!(seen, [false, false, true, true, true, true, false, false]);
     }

@@ -30,7 +30,7 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let code = match &error {
-            Error::Invalid(_) => EINVAL,
+            Error::Invalid(_) | Error::Forked(_) => EINVAL,
             Error::Manager(_) => EJOB_CREATE,
             Error::Node(_) => ECONN_TREE,
             Error::Version(_) | Error::Auth(_) => ESESS_INIT,
@@ -39,7 +39,7 @@ impl From<Error> for Failure {
             Error::OutOfBand(_) => EOOB,
             Error::Unsupported(_) => ENOT_SUPP,
             Error::Memory(_) => ENOMEM,
-            Error::Mismatch(_) | Error::Timeout(_) | Error::Forked(_) | Error::Internal(_) | Error::Device(_) => ERROR,
+            Error::Mismatch(_) | Error::Timeout(_) | Error::Internal(_) | Error::Device(_) => ERROR,
         };
         Failure { code, text: error.to_string() }
     }

@@ -5,11 +5,11 @@
 //!   context, comm, registration, config, diagnostics    exported functions, a file per section
 //!   collective, request                                 posting, and what is in flight
 //!        |
-//!   descriptor (buffers and lists of pieces)   cuda (memory of GPUs)
+//!   descriptor (buffers and lists of pieces)   cuda (memory of GPUs)   loaded (CUDA's driver)
 //!   window (partial reduce-scatter and allgather)
 //!        |
 //!   handle (what C holds instead of pointers)   exchange (out-of-band callbacks)
-//!   statistics   wishes   settings   log   error   boundary   abi
+//!   statistics   agreed   wishes   settings   log   error   boundary   abi
 //!        |
 //!   trib-client
 //! ```
@@ -27,6 +27,7 @@
 //! - No thread and no thread-local destructor stays behind once every context is finalized.
 
 mod abi;
+mod agreed;
 mod boundary;
 mod collective;
 mod comm;
@@ -39,6 +40,7 @@ mod entries;
 mod error;
 mod exchange;
 mod handle;
+mod loaded;
 mod log;
 mod registration;
 mod request;

@@ -1,5 +1,6 @@
 //! Section "Memory": names for regions. The library keeps nothing about a region but its job and
-//! never touches it: the memory may be a GPU's, and it may be freed before its name is.
+//! never touches it: the memory may be a GPU's, and it may be freed before its name is. Of a GPU's
+//! memory the driver is told that the program's copies to it are to be over when they return.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use crate::abi::RegParams;
 use crate::boundary::{guard, writable};
 use crate::context::CONTEXTS;
+use crate::cuda;
 use crate::error::{ENOMEM, Failure};
 use crate::handle::{Kind, Table};
 
@@ -31,11 +33,14 @@ pub unsafe extern "C" fn sharp_coll_reg_mr(
     mr: *mut *mut c_void,
 ) -> c_int {
     guard("sharp_coll_reg_mr", || {
-        let _ = (buf, len);
+        let _ = len;
         writable(mr, "mr")?;
         // Some clients use the handle without checking the result. SAFETY: checked above.
         unsafe { mr.write(core::ptr::null_mut()) };
         let context = CONTEXTS.get(context).ok_or_else(|| Failure::invalid("there is no such context"))?;
+        if context.takes_gpu_memory {
+            cuda::prepare(buf.cast::<u8>());
+        }
         let named = Arc::new(Named { context: context.number });
         let handle = REGIONS.insert(named).ok_or_else(|| Failure::new(ENOMEM, "too many regions"))?;
         // SAFETY: as above.

@@ -25,7 +25,6 @@ use crate::entries::{Entries, Held};
 use crate::error::{EINVAL, ENOMEM, ERROR, Failure};
 use crate::handle::Kind;
 use crate::log;
-use crate::settings::OnError;
 
 /// Requests that C holds, and those of blocking calls.
 pub static REQUESTS: Entries<Request> = Entries::new(Kind::Request);
@@ -52,7 +51,8 @@ pub struct Request {
 
 /// A request without parts, in an entry of its own.
 pub fn begin(shared: &Arc<Shared>, input: Option<Vec<u8>>, output: Option<Landing>) -> Result<Entry, Failure> {
-    let mut request = REQUESTS.take().ok_or_else(|| Failure::new(ENOMEM, "too many requests"))?;
+    let mut request =
+        REQUESTS.take().or_else(taken_from_others).ok_or_else(|| Failure::new(ENOMEM, "too many requests"))?;
     // The fields are set one by one, because most requests need only some of them.
     request.shared = Some(shared.clone());
     if input.is_some() {
@@ -112,13 +112,20 @@ impl Request {
         (self.input.is_some() || self.output.is_some()) && !self.parts.iter().all(trib_client::Request::is_done)
     }
 
-    /// Empties the request before its entry is given back, and gives its buffers back to the group.
+    /// Empties the request before its entry is given back.
     fn clear(&mut self) {
-        self.parts.clear();
-        (self.done, self.outcome) = (0, None);
+        self.release();
+        self.outcome = None;
         self.courtesy.stepped();
+        self.shared = None;
+    }
+
+    /// Drops what only an operation under way needs, and gives its buffers back to the group.
+    fn release(&mut self) {
+        self.parts.clear();
+        self.done = 0;
         let (input, output) = (self.input.take(), self.output.take().map(|landing| landing.bytes));
-        if let Some(shared) = self.shared.take() {
+        if let Some(shared) = &self.shared {
             input.into_iter().chain(output).for_each(|bytes| shared.give_back(bytes));
         }
     }
@@ -126,25 +133,25 @@ impl Request {
     /// Ends the request: all parts are done, or one has failed.
     fn finish(&mut self, failed: Option<Error>) {
         let failed = failed.map(Failure::from).or_else(|| self.land().err());
-        if let Some(failure) = &failed {
-            self.report(failure);
+        match &failed {
+            Some(failure) => self.report(failure),
+            // Some clients never free a request, which must not hold a copy of its input then.
+            None => self.release(),
         }
         self.outcome = Some(failed.map_or(0, |failure| failure.code));
     }
 
     /// Reports a failure, or ends the process, as the settings say. `sharp_coll_req_test` cannot
     /// return an error, and a wrong sum must not pass for a right one.
+    #[cold]
     fn report(&self, failure: &Failure) {
         let Some(shared) = &self.shared else { return };
+        shared.end_process(
+            "an operation failed after it was posted, and its buffers are not what they should be",
+            failure,
+        );
         if shared.is_closed() {
             log::debug(format_args!("an operation ended with its group: {}", failure.text));
-        } else if shared.on_error == OnError::Abort {
-            log::fatal(format_args!(
-                "an operation failed after it was posted, and its buffers are not what they should be: {}; the process ends. \
-                 SHARP_COLL_ON_ERROR=complete lets it go on",
-                failure.text
-            ));
-            std::process::abort();
         } else {
             log::error(format_args!("an operation failed after it was posted: {}", failure.text));
         }
@@ -180,6 +187,19 @@ pub fn retire(mut request: Entry) {
     }
     request.clear();
     request.vacate();
+}
+
+/// An entry, where all are in use.
+#[cold]
+fn taken_from_others() -> Option<Entry> {
+    retire_over();
+    REQUESTS.take()
+}
+
+/// Ends requests that the caller knows to be over, and has not freed. A handle of one tests as over
+/// nevertheless.
+fn retire_over() {
+    REQUESTS.tenants().filter(|request| request.outcome == Some(0)).for_each(retire);
 }
 
 /// Gives an entry that was set aside back if its operation is over, and returns whether it is.
@@ -247,3 +267,26 @@ pub extern "C" fn sharp_coll_req_free(request: *mut c_void) -> c_int {
 /// How long a thread sleeps that tests in vain and shares its core. With the kernel's timers this
 /// becomes some 70 us, which is little beside the time slice of a busy neighbour.
 const NAP: Duration = Duration::from_micros(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(outcome: Option<c_int>) -> *mut c_void {
+        let mut request = REQUESTS.take().unwrap();
+        request.outcome = outcome;
+        request.handle()
+    }
+
+    #[test]
+    fn what_is_over_and_was_never_freed_makes_room() {
+        let handles = [Some(0), Some(ERROR), None].map(with);
+        retire_over();
+        assert_eq!(handles.map(|handle| REQUESTS.find(handle).is_some()), [false, true, true]);
+        assert_eq!(sharp_coll_req_test(handles[0]), 1);
+        for handle in handles {
+            assert_eq!(sharp_coll_req_free(handle), 0);
+        }
+        assert_eq!(REQUESTS.tenants().count(), 0);
+    }
+}

@@ -31,7 +31,7 @@ pub const SETTINGS: &[Setting] = &[
     takes_effect(
         "SHARP_COLL_ENABLE_SAT",
         "1",
-        "Long vectors go by streams. With 0 everything goes by datagrams, and the feature is not reported",
+        "Long vectors go by streams. With 0 everything goes by datagrams, and the feature is not reported. Rank 0's value is everybody's",
     ),
     takes_effect(
         "SHARP_COLL_SAT_THRESHOLD",
@@ -46,7 +46,8 @@ pub const SETTINGS: &[Setting] = &[
     takes_effect(
         "SHARP_COLL_JOB_QUOTA_OSTS",
         "0",
-        "Operations by datagram under way at one node, of all groups together; 0: the fabric's default",
+        "Operations by datagram under way at one node, of all groups together; fewer than 16 bound those of one group as well; \
+         0: the fabric's default",
     ),
     takes_effect("SHARP_COLL_JOB_QUOTA_PAYLOAD_PER_OST", "0", "Bytes of one of them; 0: the fabric's default"),
     takes_effect("SHARP_COLL_MAX_PAYLOAD_SIZE", "0", "Older spelling of the same, where that is not set"),
@@ -77,8 +78,9 @@ pub const SETTINGS: &[Setting] = &[
     takes_effect(
         "SHARP_COLL_ON_ERROR",
         "abort",
-        "What an operation does that fails for good after it was posted, where sharp_coll_req_test cannot tell: abort ends the \
-         process with the reason, complete lets the request end with its buffers undefined. Not part of the API",
+        "What an operation does that fails for good after it was posted, where sharp_coll_req_test cannot tell, or that cannot be \
+         posted through no fault of the caller's, where some clients do not look: abort ends the process with the reason, complete \
+         lets the request end with its buffers undefined, and the post give its code. Not part of the API",
     ),
     takes_effect("SHARP_COLL_ENABLE_CUDA", "2", "Memory of GPUs: 0 never, 1 and 2 if the driver is there"),
     accepted(

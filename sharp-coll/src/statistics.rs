@@ -5,8 +5,7 @@
 //!   SHARP_COLL_STATS_DUMP_MODE=2   gather counters at rank 0 -> sum -> file   out of band
 //! ```
 //!
-//! The mode of rank 0 holds for all ranks. They learn it in `sharp_coll_init`, because ranks with
-//! different modes would wait for each other.
+//! The mode of rank 0 holds for all ranks, which learn it in `sharp_coll_init` (`agreed`).
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -40,14 +39,6 @@ impl Statistics {
     /// The settings in this rank's environment.
     pub fn from_env() -> Statistics {
         Statistics { mode: Mode::from_env(), file: settings::value("SHARP_COLL_STATS_FILE") }
-    }
-
-    /// Takes rank 0's mode. Collective over the job.
-    pub fn agree(&mut self, exchange: &mut Exchange) -> Result<(), Failure> {
-        let mut mode = [self.mode as u8];
-        exchange.broadcast(&mut mode)?;
-        self.mode = Mode::of(u64::from(mode[0])).unwrap_or(Mode::Off);
-        Ok(())
     }
 
     /// Writes this rank's counters. Local.
@@ -88,7 +79,8 @@ impl Mode {
         })
     }
 
-    fn of(number: u64) -> Option<Mode> {
+    /// The mode with this number.
+    pub fn of(number: u64) -> Option<Mode> {
         [Mode::Off, Mode::Each, Mode::Sum].into_iter().find(|mode| *mode as u64 == number)
     }
 }

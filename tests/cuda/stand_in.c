@@ -7,7 +7,8 @@
  * - A stream is a queue, which a thread of its own works off late: each copy waits a random time,
  *   so that what does not wait for an event meets memory that is not ready.
  * - An upload from pageable memory has left the host when its call returns, and reaches the device
- *   later, in the order of the default stream: as CUDA's documentation has it.
+ *   later, in the order of the default stream: as CUDA's documentation has it. It has reached the
+ *   device if the memory, or for memory out of a pool the context, has been told to synchronize.
  * - Pinned memory that is freed, and device memory that is freed, while a copy from or to it is
  *   queued ends the process with words.
  * - While a graph is captured, calls that would spoil the capture do so.
@@ -44,7 +45,8 @@
 enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_READY = 600, ILLEGAL_ADDRESS = 700 };
 enum { CAPTURE_UNSUPPORTED = 900, CAPTURE_IMPLICIT = 906 };
 enum { DEVICES = 2, REGIONS_MAX = 4096, NAMES_MAX = 64, SETTINGS_MAX = 8, TRACE_MAX = 1 << 16, STACK_MAX = 16 };
-enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_MEMORY_TYPE = 2, ATTRIBUTE_DEVICE_ORDINAL = 9 };
+enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_MEMORY_TYPE = 2, ATTRIBUTE_SYNC_MEMOPS = 6, ATTRIBUTE_DEVICE_ORDINAL = 9 };
+enum { CONTEXT_SYNC_MEMOPS = 0x80 };
 enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2 };
 enum { NON_BLOCKING = 1 };
 enum { MODE_GLOBAL = 0, MODE_RELAXED = 2 };
@@ -57,6 +59,7 @@ struct region {
     struct context *context;
     int file;     /* of memory of a device: where it lies */
     int imported; /* from another process */
+    unsigned synchronizes;
 };
 
 struct event {
@@ -89,11 +92,12 @@ struct stream {
 struct context {
     int ordinal;
     struct stream *default_stream;
+    unsigned flags;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
-static struct context contexts[DEVICES] = {{0, NULL}, {1, NULL}};
+static struct context contexts[DEVICES] = {{0, NULL, 0}, {1, NULL, 0}};
 static struct region regions[REGIONS_MAX];
 static struct {
     const char *name;
@@ -365,6 +369,22 @@ static int is_inside(const struct region *region, uint64_t address)
     return address >= region->start && address < region->start + region->len;
 }
 
+/* Waits until no upload to the region is under way. */
+static void await_uploads(const struct region *region)
+{
+    for (int at = 0; at < DEVICES; at++) {
+        struct stream *stream = contexts[at].default_stream;
+        struct work *work = stream ? stream->first : NULL;
+        while (work)
+            if (work->kind == UPLOAD && is_inside(region, work->to)) {
+                pthread_cond_wait(&done, &lock);
+                work = stream->first;
+            } else {
+                work = work->next;
+            }
+    }
+}
+
 static void check_unused(const struct region *region, struct stream *stream)
 {
     for (struct work *work = stream ? stream->first : NULL; work && lost == 0; work = work->next) {
@@ -420,7 +440,7 @@ static int map_device(int file, size_t len, int imported, uint64_t *address)
     void *seen = mmap(NULL, len, setting("STAND_IN_OPEN") ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_SHARED, file, 0);
     if (shadow == MAP_FAILED || seen == MAP_FAILED)
         return OUT_OF_MEMORY;
-    *free_region() = (struct region){(uintptr_t)seen, len, shadow, current(), file, imported};
+    *free_region() = (struct region){(uintptr_t)seen, len, shadow, current(), file, imported, 0};
     *address = (uintptr_t)seen;
     return 0;
 }
@@ -592,6 +612,28 @@ EXPORT int cuCtxPopCurrent_v2(void **popped)
     return 0;
 }
 
+EXPORT int cuCtxGetFlags(unsigned *flags)
+{
+    struct context *context = current();
+    int code = begin("cuCtxGetFlags");
+    if (code == 0 && context == NULL)
+        code = INVALID_CONTEXT;
+    if (code == 0)
+        *flags = context->flags;
+    return end(code);
+}
+
+EXPORT int cuCtxSetFlags(unsigned flags)
+{
+    struct context *context = current();
+    int code = begin("cuCtxSetFlags");
+    if (code == 0 && context == NULL)
+        code = INVALID_CONTEXT;
+    if (code == 0)
+        context->flags = flags;
+    return end(code);
+}
+
 EXPORT int cuCtxSynchronize(void)
 {
     struct context *context = current();
@@ -682,7 +724,7 @@ EXPORT int cuMemHostAlloc(void **start, size_t len, unsigned flags)
     if (posix_memalign(start, 4096, len ? len : 1) != 0)
         return end(OUT_OF_MEMORY);
     memset(*start, 0xa5, len);
-    *free_region() = (struct region){(uintptr_t)*start, len ? len : 1, NULL, current(), -1, 0};
+    *free_region() = (struct region){(uintptr_t)*start, len ? len : 1, NULL, current(), -1, 0, 0};
     return end(0);
 }
 
@@ -712,14 +754,37 @@ EXPORT int cuPointerGetAttribute(void *value, int attribute, uint64_t address)
     case ATTRIBUTE_DEVICE_ORDINAL:
         *(int *)value = region->context->ordinal;
         break;
+    case ATTRIBUTE_SYNC_MEMOPS:
+        *(unsigned *)value = region->synchronizes;
+        break;
     default:
         code = INVALID_VALUE;
     }
     return end(code);
 }
 
+/* Memory out of a pool has no attribute that can be set. */
+EXPORT int cuPointerSetAttribute(const void *value, int attribute, uint64_t address)
+{
+    int code = begin_unsafe("cuPointerSetAttribute");
+    struct region *region = region_of(address, 1);
+
+    if (code == 0 && current() == NULL)
+        code = INVALID_CONTEXT;
+    if (code == 0 && (region == NULL || !region->shadow || setting("STAND_IN_POOL")))
+        code = INVALID_VALUE;
+    if (code == 0 && attribute != ATTRIBUTE_SYNC_MEMOPS)
+        code = INVALID_VALUE;
+    if (code)
+        return end(code);
+    region->synchronizes = *(const unsigned *)value;
+    await_uploads(region);
+    return end(0);
+}
+
 /* A copy in the order of the default stream, for programs that test: what comes from the device is
-   there when the call returns, and what goes there has left the host. */
+   there when the call returns, and what goes there has left the host, or has come where that is
+   wanted. */
 static int copy_now(const char *name, uint64_t to, uint64_t from, size_t len)
 {
     int code = begin_unsafe(name);
@@ -738,7 +803,11 @@ static int copy_now(const char *name, uint64_t to, uint64_t from, size_t len)
     }
     void *staged = malloc(len ? len : 1);
     memcpy(staged, reach(from), len);
-    return end(queue(NULL, (struct work){.kind = UPLOAD, .to = to, .len = len, .staged = staged}));
+    code = queue(NULL, (struct work){.kind = UPLOAD, .to = to, .len = len, .staged = staged});
+    struct region *region = region_of(to, 1);
+    if (code == 0 && (region->synchronizes || current()->flags & CONTEXT_SYNC_MEMOPS))
+        await_uploads(region);
+    return end(code);
 }
 
 EXPORT int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t len)

@@ -59,6 +59,11 @@ class SharpColl(unittest.TestCase):
         with Fabric() as fabric:
             done = subprocess.run(hello, env=environment(fabric), capture_output=True, text=True, timeout=60)
             self.assertEqual((done.returncode, done.stdout), (0, "Test Passed.\n"), done.stderr)
+            few = {**environment(fabric), "SHARP_COLL_JOB_QUOTA_OSTS": "3", "SHARP_COLL_LOG_LEVEL": "3"}
+            done = subprocess.run(hello, env=few, capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stdout), (0, "Test Passed.\n"), done.stderr)
+            self.assertIn("3 operations by datagram of", done.stderr)
+            self.assertIn("3 of one group", done.stderr)
         done = subprocess.run(hello, env=environment(fabric), capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 1, "the fabric is gone")
         self.assertIn("cannot make a job", done.stderr)

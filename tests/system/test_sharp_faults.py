@@ -46,7 +46,7 @@ class Faults(unittest.TestCase):
     def ended(self, errors):
         """{rank: signal}; nothing else may have been wrong."""
         self.assertNotIn("not so", errors)
-        return {int(rank): int(number) for rank, number in re.findall(r"killed: rank (\d+) ended by signal (\d+)", errors)}
+        return {int(rank): int(number) for rank, number in re.findall(r"\w+: rank (\d+) ended by signal (\d+)", errors)}
 
     def test_rank_killed_with_requests_outstanding(self):
         victim = {RANKS - 1: int(signal.SIGKILL)}
@@ -59,14 +59,25 @@ class Faults(unittest.TestCase):
                     self.assertEqual(self.ended(errors), victim, errors)
                     with self.start(fabric, "killed", str(seed)) as program:
                         errors = program.communicate(timeout=60)[1]
-                    # A rank that heard of it before it posted what the victim lacks has errors
-                    # instead of a reason to end.
+                    # A rank whose operations do without what the victim lacks, as the root of a
+                    # bcast does, has no reason to end.
                     others = {rank: number for rank, number in self.ended(errors).items() if rank not in victim}
                     self.assertLessEqual(set(others.values()), {int(signal.SIGABRT)}, errors)
                     self.assertEqual(errors.count("SHARP_COLL_ON_ERROR=complete lets it go on"), len(others), errors)
                     aborted += len(others)
             self.assertGreater(aborted, 0)
             self.assertEqual(sorted(fabric.processes()), ["leaf0", "leaf1", "manager", "root"])
+
+    def test_posts_that_fail_where_no_code_is_looked_at(self):
+        victim = {RANKS - 1: int(signal.SIGKILL)}
+        with Fabric() as fabric:
+            with self.start(fabric, "ignored", SHARP_COLL_ON_ERROR="complete") as program:
+                errors = program.communicate(timeout=60)[1]
+            self.assertEqual(self.ended(errors), victim, errors)
+            with self.start(fabric, "ignored") as program:
+                errors = program.communicate(timeout=60)[1]
+        self.assertEqual(self.ended(errors), {**dict.fromkeys(range(RANKS - 1), int(signal.SIGABRT)), **victim}, errors)
+        self.assertEqual(errors.count("an operation could not be posted"), RANKS - 1, errors)
 
 
 if __name__ == "__main__":

@@ -72,8 +72,9 @@ class Misuse(unittest.TestCase):
                         victim = 0 if case.endswith("_0") else ranks - 1
                         told = re.escape(f"rank {victim}: ") + re.escape(words.format(**numbers))
                         self.assertEqual(len(re.findall(f" ERROR .*{told}", done.stderr)), ranks, done.stderr)
-                done = subprocess.run([program, str(ranks), "group_too_small"], env=env, capture_output=True, text=True, timeout=120)
-                self.assertEqual((done.returncode, done.stdout), (0, "ok group_too_small\n"), done.stderr)
+                for case in ("group_too_small", "no_streams", "no_streams_0"):
+                    done = subprocess.run([program, str(ranks), case], env=env, capture_output=True, text=True, timeout=120)
+                    self.assertEqual((done.returncode, done.stdout), (0, f"ok {case}\n"), done.stderr)
             self.assertEqual(sorted(fabric.processes()), ["leaf0", "leaf1", "manager", "root"])
 
 

@@ -49,7 +49,7 @@ pub fn locate(driver: &'static Driver, address: *const u8) -> Result<Option<Cont
 }
 
 /// Asks for an attribute, which has the type `T`.
-fn attribute<T>(driver: &Driver, number: c_int, address: *const u8, value: &mut T) -> Result<(), Error> {
+pub(crate) fn attribute<T>(driver: &Driver, number: c_int, address: *const u8, value: &mut T) -> Result<(), Error> {
     let value: *mut c_void = (&raw mut *value).cast();
     // SAFETY: the value has the attribute's type; the driver takes any address.
     unsafe { driver.pointer_attribute(value, number, address.addr() as u64) }

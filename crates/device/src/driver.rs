@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_void};
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -50,6 +51,7 @@ macro_rules! functions {
 functions! { Table, table:
     init = "cuInit" (flags: c_uint);
     pointer_attribute = "cuPointerGetAttribute" (value: *mut c_void, attribute: c_int, address: u64);
+    set_pointer_attribute = "cuPointerSetAttribute" (value: *const c_void, attribute: c_int, address: u64);
     device = "cuDeviceGet" (device: *mut c_int, ordinal: c_int);
     retain_context = "cuDevicePrimaryCtxRetain" (context: *mut Handle, device: c_int);
     push_context = "cuCtxPushCurrent_v2" (context: Handle);
@@ -85,11 +87,20 @@ functions! { Combining, combining:
     );
 }
 
+// What memory needs that belongs to no context, so that copies of the program's are over when they
+// return.
+functions! { Flags, flags:
+    context_flags = "cuCtxGetFlags" (flags: *mut c_uint);
+    set_context_flags = "cuCtxSetFlags" (flags: c_uint);
+}
+
 /// The driver: its functions, which stay loaded for as long as the process lives.
 pub struct Driver {
     table: Table,
     /// Drivers before CUDA 11.0 lack some of these.
     combining: Option<Combining>,
+    /// Drivers before CUDA 12.1 lack one of these.
+    flags: Option<Flags>,
     error_name: Option<unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int>,
 }
 
@@ -99,7 +110,7 @@ pub fn driver() -> Result<&'static Driver, Error> {
     static DRIVER: OnceLock<Result<Driver, Error>> = OnceLock::new();
     let found = DRIVER.get_or_init(|| match std::env::var_os(SWITCH) {
         Some(value) if value == "off" || value == "0" => Err(Error::Absent(format!("{SWITCH} has switched it off"))),
-        _ => Driver::load(OsStr::new(LIBRARY)),
+        _ => Driver::load(OsStr::from_bytes(LIBRARY.to_bytes())),
     });
     found.as_ref().map_err(Error::clone)
 }
@@ -118,7 +129,7 @@ impl Driver {
         // SAFETY: as in `Table::load`. Drivers before CUDA 6 lack it.
         let error_name = unsafe { library.get(b"cuGetErrorName\0") }.ok().map(|symbol| *symbol);
         let (table, combining) = (Table::load(&library).map_err(lacks)?, Combining::load(&library).ok());
-        let driver = Driver { table, combining, error_name };
+        let driver = Driver { table, combining, flags: Flags::load(&library).ok(), error_name };
         let _ = library.into_raw();
         // SAFETY: no flag is defined.
         unsafe { driver.init(0) }.map_err(|error| Error::Absent(format!("this host's CUDA driver says: {error}")))?;
@@ -132,6 +143,11 @@ impl Driver {
     fn combining(&self) -> Result<&Combining, Error> {
         let lacks = || Error::Absent("this host's CUDA driver lacks calls that CUDA 11.0 has".into());
         self.combining.as_ref().ok_or_else(lacks)
+    }
+
+    fn flags(&self) -> Result<&Flags, Error> {
+        let lacks = || Error::Absent("this host's CUDA driver lacks calls that CUDA 12.1 has".into());
+        self.flags.as_ref().ok_or_else(lacks)
     }
 
     pub(crate) fn checked(&self, call: &'static str, code: c_int) -> Result<(), Error> {
@@ -157,9 +173,10 @@ impl fmt::Debug for Driver {
     }
 }
 
+/// The driver's file, by the name by which every program loads it.
+pub const LIBRARY: &CStr = c"libcuda.so.1";
 /// Switches devices off.
 const SWITCH: &str = "TRIB_CUDA";
-const LIBRARY: &str = "libcuda.so.1";
 
 #[cfg(test)]
 mod tests {

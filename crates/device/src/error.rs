@@ -64,6 +64,8 @@ pub(crate) const NOT_READY: c_int = 600;
 /// `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT`: asked about the stream on which all others wait while one
 /// of these is captured.
 pub(crate) const CAPTURE_IMPLICIT: c_int = 906;
+/// `CUDA_ERROR_NOT_SUPPORTED`.
+pub(crate) const NOT_SUPPORTED: c_int = 801;
 const OUT_OF_MEMORY: c_int = 2;
 const CAPTURE_FIRST: c_int = 900;
 const CAPTURE_LAST: c_int = 908;

@@ -4,7 +4,8 @@
 //! Nothing is linked against the driver. The modules are `driver` (the functions of the driver, and
 //! where they come from), `error` (what they return, in words), `context` (where an address lies,
 //! and what has to be current for a call), `relaxed` (calls beside a graph that is captured),
-//! `stream` and `event` (the order of copies), `pinned` (memory of the host that a device reads
+//! `program_copies` (copies of the program's that name no stream), `stream` and `event` (the order
+//! of copies), `pinned` (memory of the host that a device reads
 //! and writes by itself), `memory` (memory of a device that several processes of a host reach, by
 //! an `ipc_handle`) and `kernel` (what a device computes).
 //!
@@ -26,16 +27,18 @@ mod ipc_handle;
 mod kernel;
 mod memory;
 mod pinned;
+mod program_copies;
 mod relaxed;
 mod stream;
 
 pub use context::{Context, Current, locate};
-pub use driver::{Driver, driver};
+pub use driver::{Driver, LIBRARY, driver};
 pub use error::Error;
 pub use event::Event;
 pub use ipc_handle::IpcHandle;
 pub use kernel::Kernel;
 pub use memory::{Imported, Memory};
 pub use pinned::Pinned;
+pub use program_copies::complete_program_copies;
 pub use relaxed::Relaxed;
 pub use stream::{Stream, UserStream};

@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
-use trib_device::{Context, Driver, Error, Imported, Kernel, Memory, Pinned, Relaxed, Stream, UserStream, locate};
+use trib_device::{
+    Context, Current, Driver, Error, Imported, Kernel, Memory, Pinned, Relaxed, Stream, UserStream,
+    complete_program_copies, locate,
+};
 use trib_testkit::StandIn;
 
 const LEN: usize = 10_000;
+/// Longer than any test may take.
+const FOR_EVER_US: u32 = 4_000_000_000;
 
 fn bytes(seed: u8) -> Vec<u8> {
     (0..LEN).map(|at| (at as u8).wrapping_mul(7).wrapping_add(seed)).collect()
@@ -231,6 +236,53 @@ fn memory_has_a_handle_that_this_process_itself_does_not_map() {
     assert!(told.starts_with("cuIpcOpenMemHandle_v2 failed with"), "{told}");
     drop(memory);
     assert_eq!(stand_in.count("cuMemFree"), 1);
+}
+
+/// Reads memory of the device by a stream of ours, which waits for no other.
+fn read_beside(current: &Current, device: *const u8) -> Vec<u8> {
+    let (pinned, stream) = (Pinned::new(current, LEN).unwrap(), Stream::new(current).unwrap());
+    // SAFETY: both ends have so many bytes.
+    unsafe { stream.copy(current, device, pinned.start(), LEN) }.unwrap();
+    stream.record(current).unwrap().wait().unwrap();
+    contents(&pinned)
+}
+
+#[test]
+fn copies_of_the_program_are_over_when_they_return_and_nothing_else_is_waited_for() {
+    let (stand_in, driver) = loaded();
+    let (device, other) = (stand_in.allocate(LEN), stand_in.allocate(LEN));
+    let current = context_of(driver, device).enter().unwrap();
+    stand_in.set("STAND_IN_DELAY_US", "20000");
+    stand_in.write(device, &bytes(1));
+    // What has returned before is waited for.
+    assert_eq!(complete_program_copies(&current, device), Ok(true));
+    assert_eq!(read_beside(&current, device), bytes(1));
+    stand_in.write(device.wrapping_add(1), &bytes(2)[1..]);
+    assert_eq!(read_beside(&current, device)[1..], bytes(2)[1..]);
+    assert_eq!(complete_program_copies(&current, device.wrapping_add(LEN - 1)), Ok(true));
+    assert_eq!(stand_in.count("cuPointerSetAttribute"), 1, "the allocation has been told");
+    // Work that does not end while this program lives.
+    stand_in.sleep(core::ptr::null_mut(), FOR_EVER_US);
+    for address in [device, other] {
+        assert_eq!(complete_program_copies(&current, address), Ok(true));
+    }
+}
+
+#[test]
+fn memory_out_of_a_pool_has_its_context_told() {
+    let (stand_in, driver) = loaded();
+    let (device, other) = (stand_in.allocate(LEN), stand_in.allocate(LEN));
+    let current = context_of(driver, device).enter().unwrap();
+    stand_in.set("STAND_IN_POOL", "1");
+    stand_in.set("STAND_IN_DELAY_US", "20000");
+    assert_eq!(complete_program_copies(&current, device), Ok(false), "nobody has waited");
+    for address in [device, other] {
+        assert_eq!(complete_program_copies(&current, address), Ok(true));
+        stand_in.write(address, &bytes(3));
+        assert_eq!(read_beside(&current, address), bytes(3));
+    }
+    stand_in.set("STAND_IN_FAIL", &format!("cuCtxGetFlags:{}:1", stand_in.count("cuCtxGetFlags") + 1));
+    assert_eq!(complete_program_copies(&current, device), Ok(false), "a driver that knows no such flag");
 }
 
 /// Waits until so many copies out of the device are done.

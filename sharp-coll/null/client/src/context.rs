@@ -105,7 +105,7 @@ impl Context {
         let ranks: Vec<u32> = members.iter().map(|rank| rank.0).collect();
         let rank = ranks.iter().position(|rank| *rank == self.rank);
         let rank = rank.ok_or_else(|| Error::Invalid("this rank is not in the list".into()))?;
-        Ok((Group { rank: rank as u32, size: ranks.len() as u32 }, Request { fate: Fate::Ends }))
+        Ok((Group::new(rank as u32, ranks.len() as u32), Request { fate: Fate::Ends }))
     }
 
     /// Nothing makes progress here.

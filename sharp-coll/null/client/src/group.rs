@@ -1,5 +1,6 @@
 //! Groups, and operations that end as the script says.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use trib_wire::Signature;
@@ -20,9 +21,14 @@ pub enum Input {
 pub struct Group {
     pub(crate) rank: u32,
     pub(crate) size: u32,
+    left: AtomicBool,
 }
 
 impl Group {
+    pub(crate) fn new(rank: u32, size: u32) -> Group {
+        Group { rank, size, left: AtomicBool::new(false) }
+    }
+
     /// This process's rank in the group.
     pub fn rank(&self) -> u32 {
         self.rank
@@ -33,11 +39,29 @@ impl Group {
         self.size
     }
 
+    /// The error that broke the group, if one did: that this rank has left it.
+    pub fn error(&self) -> Option<Error> {
+        self.has_left().then(gone)
+    }
+
+    fn has_left(&self) -> bool {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    /// Leaves the group.
+    pub fn leave(&self) -> Result<(), Error> {
+        self.left.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Posts an operation.
     ///
     /// # Safety
     /// None of the buffers is looked at.
     pub unsafe fn start(&self, _signature: Signature, input: Input, output: *mut u8) -> Result<Request, Error> {
+        if self.has_left() {
+            return Err(gone());
+        }
         let input = match input {
             Input::At(start) => start,
             Input::InPlace => output.cast_const(),
@@ -53,6 +77,11 @@ impl Group {
         // SAFETY: the caller's contract.
         unsafe { self.start(signature, input, output) }?.wait(None)
     }
+}
+
+#[cold]
+fn gone() -> Error {
+    Error::Peer("this rank has left the group".into())
 }
 
 /// An operation.
