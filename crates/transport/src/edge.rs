@@ -126,14 +126,6 @@ impl Glance {
         }
     }
 
-    /// Whether this end was closed, as far as the edge knows.
-    pub fn is_over(&self) -> bool {
-        match self {
-            Glance::Memory(_) => false,
-            Glance::Ucx(glance) => glance.is_over(),
-        }
-    }
-
     /// Whether datagrams wait, or any byte of the stream, or room for which a write waits. The
     /// low-water mark is for sleepers alone.
     #[inline]

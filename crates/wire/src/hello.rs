@@ -179,7 +179,7 @@ impl Hello {
     pub fn len_of(head: &[u8; Self::LEN]) -> Result<usize, ParseError> {
         open(head, 1)?;
         let entries = Reader::new(&head[22..]).u16()?;
-        Ok(Self::LEN + Placement::entries_len(entries)?)
+        Ok(Self::LEN + Placement::entries_len(entries))
     }
 
     /// Reads the message.
@@ -300,7 +300,7 @@ pub fn placement_to_bytes(placement: &Placement) -> Vec<u8> {
 }
 
 /// The bytes of the entries of a placement that begins with these two.
-pub fn placement_entries_len(head: [u8; 2]) -> Result<usize, ParseError> {
+pub fn placement_entries_len(head: [u8; 2]) -> usize {
     Placement::entries_len(u16::from_le_bytes(head))
 }
 
@@ -404,7 +404,7 @@ mod tests {
         assert_eq!(Hello::parse(&bytes), Ok(later));
         assert_eq!(Hello::parse(&bytes[..bytes.len() - 1]), Err(ParseError::Truncated));
         let bytes = placement_to_bytes(&moved);
-        assert_eq!(placement_entries_len([bytes[0], bytes[1]]), Ok(bytes.len() - 2));
+        assert_eq!(placement_entries_len([bytes[0], bytes[1]]), bytes.len() - 2);
         assert_eq!(parse_placement(&bytes), Ok(moved));
         for status in Status::ALL {
             let challenge = Challenge { status: *status, epoch: Epoch(2), udp_port: 4712, nonce: [8; 16] };
@@ -464,7 +464,9 @@ mod tests {
         }
         let mut bytes = hello().to_bytes();
         bytes[22..24].copy_from_slice(&u16::MAX.to_le_bytes());
-        assert_eq!(Hello::len_of(bytes.first_chunk().unwrap()), Err(ParseError::BadField("placement")));
-        assert_eq!(Hello::parse(&bytes), Err(ParseError::BadField("placement")));
+        assert_eq!(Hello::parse(&bytes), Err(ParseError::Truncated));
+        // The highest number is no node's.
+        let nobody = Hello { placement: Placement::FIRST.without(NodeId(u16::MAX)), ..hello() };
+        assert_eq!(Hello::parse(&nobody.to_bytes()), Err(ParseError::BadField("placement")));
     }
 }

@@ -17,8 +17,9 @@ use crate::bytes::{Reader, Writer};
 use crate::error::ParseError;
 use crate::ids::{Epoch, NodeId};
 
-/// The largest number of nodes of one tree that may have moved.
-pub const MOVED_MAX: usize = 1024;
+/// The largest number of nodes of one tree that may have moved: as many as a tree may have, whose
+/// numbers are below this.
+pub const MOVED_MAX: usize = 65_535;
 
 /// How often each logical node of one tree has moved to its next candidate.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -108,21 +109,21 @@ impl Placement {
         Placement::parse_entries(r, entries)
     }
 
-    /// The bytes of so many entries, if a placement may have so many.
-    pub(crate) fn entries_len(entries: u16) -> Result<usize, ParseError> {
-        let entries = usize::from(entries);
-        if entries > MOVED_MAX { Err(ParseError::BadField("placement")) } else { Ok(4 * entries) }
+    /// The bytes of so many entries.
+    pub(crate) fn entries_len(entries: u16) -> usize {
+        4 * usize::from(entries)
     }
 
     pub(crate) fn parse_entries(r: &mut Reader<'_>, entries: u16) -> Result<Placement, ParseError> {
-        let (len, entries) = (Placement::entries_len(entries)?, usize::from(entries));
-        if r.left() < len {
+        // Memory is taken for what is there, and not for what is announced.
+        if r.left() < Placement::entries_len(entries) {
             return Err(ParseError::Truncated);
         }
-        let mut moves: Vec<(NodeId, u16)> = Vec::with_capacity(entries);
+        let mut moves: Vec<(NodeId, u16)> = Vec::with_capacity(entries.into());
         for _ in 0..entries {
             let entry = (NodeId(r.u16()?), r.u16()?);
-            if entry.1 == 0 || moves.last().is_some_and(|last| last.0 >= entry.0) {
+            let is_node = usize::from(entry.0.0) < MOVED_MAX;
+            if !is_node || entry.1 == 0 || moves.last().is_some_and(|last| last.0 >= entry.0) {
                 return Err(ParseError::BadField("placement"));
             }
             moves.push(entry);

@@ -1,6 +1,8 @@
-//! Connections whose handshake is under way.
+//! Connections whose handshake is under way. When there are too many, or when they say too much,
+//! the oldest of the address with most of them gives way: an honest one has its proof in a moment.
 
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use mio::{Interest, Registry as Polled, Token};
@@ -13,12 +15,20 @@ use super::add;
 use crate::counters::Counters;
 
 /// These connections, by number.
-#[derive(Default)]
 pub(super) struct Callers {
     all: Vec<Option<Caller>>,
+    limits: Limits,
     outcomes: Outcomes,
     /// What strangers make the node log.
     pub(super) log: Sparing,
+}
+
+/// What all of them together may take.
+#[derive(Clone, Copy)]
+struct Limits {
+    callers: usize,
+    /// The bytes of what they say, besides [`SHORT`] of each.
+    kept: usize,
 }
 
 #[derive(Default)]
@@ -35,9 +45,15 @@ struct Outcomes {
     broken: u64,
 }
 
+impl Default for Callers {
+    fn default() -> Callers {
+        Callers { all: Vec::new(), limits: LIMITS, outcomes: Outcomes::default(), log: Sparing::default() }
+    }
+}
+
 impl Callers {
-    /// Takes an accepted connection in and returns its number. Above the bound the connection is
-    /// closed, and the child tries again.
+    /// Takes an accepted connection in and returns its number. Above the bound another one is
+    /// closed, and that child tries again.
     pub(super) fn insert(
         &mut self,
         mut socket: StreamSocket,
@@ -45,11 +61,10 @@ impl Callers {
         polled: &Polled,
         first_token: usize,
     ) -> Option<usize> {
-        let number = self.all.iter().position(Option::is_none).unwrap_or(self.all.len());
-        if number >= CALLERS_MAX {
-            self.outcomes.crowded_out += 1;
-            return None;
+        if self.all.iter().flatten().count() >= self.limits.callers {
+            self.give_way(|_| 1);
         }
+        let number = self.all.iter().position(Option::is_none).unwrap_or(self.all.len());
         let interest = Interest::READABLE | Interest::WRITABLE;
         polled.register(&mut socket, Token(first_token + number), interest).ok()?;
         if number == self.all.len() {
@@ -57,6 +72,23 @@ impl Callers {
         }
         self.all[number] = Some(Caller::new(socket, peer, Instant::now()));
         Some(number)
+    }
+
+    /// Closes the oldest connection of those that weigh anything, of the address whose connections
+    /// weigh most together.
+    fn give_way(&mut self, weight: impl Fn(&Caller) -> usize) {
+        let mut weights: BTreeMap<IpAddr, usize> = BTreeMap::new();
+        for caller in self.all.iter().flatten() {
+            *weights.entry(caller.peer().ip()).or_default() += weight(caller);
+        }
+        let Some((most, _)) = weights.into_iter().max_by_key(|(_, weight)| *weight) else { return };
+        let of_most = |caller: &&Caller| caller.peer().ip() == most && weight(caller) > 0;
+        let callers = self.all.iter().enumerate().filter_map(|(number, slot)| Some((number, slot.as_ref()?)));
+        let oldest = callers.filter(|(_, caller)| of_most(caller)).min_by_key(|(_, caller)| caller.deadline());
+        if let Some((number, _)) = oldest {
+            self.all[number] = None;
+            self.outcomes.crowded_out += 1;
+        }
     }
 
     /// Goes on with one handshake. Returns the connection when it is open.
@@ -68,7 +100,14 @@ impl Callers {
     ) -> Option<(Hello, SocketAddr, StreamSocket, Option<Session>)> {
         let slot = self.all.get_mut(number)?;
         match slot.as_mut()?.advance(admission) {
-            Progress::Reading | Progress::Writing => None,
+            Progress::Reading | Progress::Writing => {
+                if slot.as_ref().is_some_and(|caller| long(caller) > 0)
+                    && self.all.iter().flatten().map(long).sum::<usize>() > self.limits.kept
+                {
+                    self.give_way(long);
+                }
+                None
+            }
             Progress::Failed(error) => {
                 let peer = slot.take().map(|caller| caller.peer());
                 if self.log.may(kind(&error), Instant::now()) {
@@ -165,6 +204,18 @@ fn kind(error: &HandshakeError) -> &'static str {
     }
 }
 
-/// The largest number of handshakes at once. Each holds a descriptor and some 300 bytes, and up to
-/// 4 KiB more while it says where the nodes of its tree are, for five seconds at most.
-const CALLERS_MAX: usize = 4096;
+/// What is kept of a caller beyond [`SHORT`]: it is saying, or has said, that very many nodes of
+/// its tree have moved.
+fn long(caller: &Caller) -> usize {
+    caller.kept().saturating_sub(SHORT)
+}
+
+/// Each handshake holds a descriptor and some 300 bytes, and up to [`SHORT`] more while it says
+/// where the nodes of its tree are, for five seconds at most. Where all nodes of the largest tree
+/// have moved, some 130 calls of it may be answered at once.
+const LIMITS: Limits = Limits { callers: 4096, kept: 64 << 20 };
+/// This is enough where a thousand nodes have moved.
+const SHORT: usize = 8 << 10;
+
+#[cfg(test)]
+mod tests;

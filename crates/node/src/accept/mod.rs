@@ -158,7 +158,7 @@ impl Door {
     ) {
         let (registry, callers) = (Registry::default(), Callers::default());
         // What has connected before this thread looked is told by no event.
-        let accept_again = true;
+        let accept_again = Some(Duration::ZERO);
         let mut acceptor =
             Acceptor { door: self, registry, callers, workers, memory, news, accept_again, stopping: false };
         for grant in grants {
@@ -181,8 +181,8 @@ struct Acceptor {
     /// The most bytes of buffers for all jobs together.
     memory: Option<u64>,
     news: Sender<News>,
-    /// Whether connections may wait that could not be accepted.
-    accept_again: bool,
+    /// Connections may wait that were not accepted: how long until they are asked for again.
+    accept_again: Option<Duration>,
     stopping: bool,
 }
 
@@ -191,8 +191,7 @@ impl Acceptor {
         let mut events = Events::with_capacity(256);
         while !self.stopping {
             let due = [self.callers.patience(Instant::now()), self.registry.patience()];
-            let pause = Some(ACCEPT_PAUSE).filter(|_| self.accept_again);
-            let patience = due.into_iter().chain([pause]).flatten().min();
+            let patience = due.into_iter().chain([self.accept_again]).flatten().min();
             match self.door.poll.poll(&mut events, patience) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
@@ -200,7 +199,7 @@ impl Acceptor {
             // Mail comes first, so that a child that follows its grant closely finds it.
             self.on_mail();
             self.follow(None);
-            if core::mem::take(&mut self.accept_again) {
+            if self.accept_again.take().is_some() {
                 (0..=self.door.listeners.len()).for_each(|listener| self.on_connections(listener));
             }
             let first_caller = self.first_caller();
@@ -394,6 +393,9 @@ impl Acceptor {
         match (self.door.listeners.get(listener), &self.door.near) {
             (Some(listener), _) => {
                 let (stream, peer) = listener.accept()?;
+                // A listener for both families shows an IPv4 address as a mapped one. Datagrams
+                // come from the address itself.
+                let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
                 Ok((StreamSocket::from_mio(stream)?, peer))
             }
             (None, Some((door, address))) => Ok((StreamSocket::near(door.accept()?), *address)),
@@ -403,7 +405,7 @@ impl Acceptor {
 
     fn on_connections(&mut self, listener: usize) {
         let first_caller = self.first_caller();
-        loop {
+        for _ in 0..ACCEPTS {
             match self.next_connection(listener) {
                 Ok((socket, peer)) => {
                     if let Some(number) = self.callers.insert(socket, peer, self.door.poll.registry(), first_caller) {
@@ -423,11 +425,17 @@ impl Acceptor {
                     if self.callers.log.may("not accepted", Instant::now()) {
                         tracing::warn!(%error, "cannot accept a connection");
                     }
-                    self.accept_again = true;
-                    return;
+                    return self.accept_after(ACCEPT_PAUSE);
                 }
             }
         }
+        // Others may go on calling for ever. Mail and handshakes come between.
+        self.accept_after(Duration::ZERO);
+    }
+
+    /// Connections may wait, which are asked for again after this pause or earlier.
+    fn accept_after(&mut self, pause: Duration) {
+        self.accept_again = Some(self.accept_again.map_or(pause, |earlier| earlier.min(pause)));
     }
 
     fn advance(&mut self, number: usize) {
@@ -448,7 +456,7 @@ impl Acceptor {
         if let Some((_, worker)) = self.registry.find(key) {
             let datagrams = SocketAddr::new(peer.ip(), hello.udp_port);
             let link = usize::from(hello.child.0);
-            let would_share = |(_, address): &(NearDoor, SocketAddr)| address.ip() == peer.ip().to_canonical();
+            let would_share = |(_, address): &(NearDoor, SocketAddr)| address.ip() == peer.ip();
             let apart = !socket.is_near() && self.door.near.as_ref().is_some_and(would_share);
             let opened = Opened { socket, datagrams, results: None, session, apart };
             self.workers[worker].mailbox.post(Command::LinkUp { key, epoch: hello.epoch, link, opened });
@@ -465,5 +473,7 @@ fn add(counters: &mut Counters, name: &str, count: u64) {
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long to wait until descriptors may be free again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How many connections to one listener are accepted in a round.
+const ACCEPTS: usize = 64;
 const MAILBOX: Token = Token(0);
 const FIRST_LISTENER: usize = 1;

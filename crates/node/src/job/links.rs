@@ -67,6 +67,8 @@ struct LinkIo {
     apart: bool,
     /// The core has given the far end up.
     given_up: bool,
+    /// The far end has closed: what it has written is there, and no more will come.
+    has_closed: bool,
 }
 
 /// The datagrams of a link over memory.
@@ -130,6 +132,7 @@ impl Links {
             datagram_bytes: CarriedPart::default(),
             apart: false,
             given_up: false,
+            has_closed: false,
         };
         let mut all: Vec<_> = children.map(|keys| Some(link(keys.up, keys.down, Some(keys.up)))).collect();
         all.resize_with(PARENT + 1, || None);
@@ -200,6 +203,7 @@ impl Links {
         self.held &= !(1 << link);
         if let Some(io) = self.get(link) {
             io.state = State::Expected;
+            io.has_closed = false;
             io.datagrams = None;
             io.near = None;
             io.writer.clear();
@@ -301,14 +305,31 @@ impl Links {
 
     /// Whether nothing more is to be read from a child now, because it does not read what answers
     /// it. What a parent says is always read: else a node and its child could wait for each other.
+    /// So is the rest from a child that has closed, because behind it is the end.
     pub(crate) fn is_held(&self, link: LinkNumber) -> bool {
-        let waits = |io: &LinkIo| io.writer.control_bytes() > self.hold;
+        let waits = |io: &LinkIo| io.writer.control_bytes() > self.hold && !io.has_closed;
         link != PARENT && self.all.get(link).is_some_and(|io| io.as_ref().is_some_and(waits))
     }
 
     /// Nothing more is read from the link for now.
     pub(crate) fn hold(&mut self, link: LinkNumber) {
         self.held |= 1 << link;
+        self.set_held(link, true);
+    }
+
+    /// The far end of a link has closed.
+    pub(crate) fn expect_end(&mut self, link: LinkNumber) {
+        self.held &= !(1 << link);
+        self.set_held(link, false);
+        if let Some(io) = self.get(link) {
+            io.has_closed = true;
+        }
+    }
+
+    fn set_held(&mut self, link: LinkNumber, held: bool) {
+        if let Some(LinkIo { state: State::Open(Some(connection)), .. }) = self.get(link) {
+            connection.socket.set_held(held);
+        }
     }
 
     /// A link that was held, if there is one whose far end has read meanwhile.
@@ -316,6 +337,7 @@ impl Links {
         let bits = self.held;
         let link = (0..PARENT).find(|link| bits >> link & 1 != 0 && !self.is_held(*link))?;
         self.held &= !(1 << link);
+        self.set_held(link, false);
         Some(link)
     }
 
@@ -485,6 +507,10 @@ mod tests {
         assert_eq!(links.next_unheld(), None);
         links.queue(0).unwrap().clear();
         assert_eq!((links.next_unheld(), links.next_unheld()), (Some(0), None));
+        assert!(say(&mut links, 0, 4 << 10));
+        links.hold(0);
+        links.expect_end(0);
+        assert!(!links.is_held(0) && links.next_unheld().is_none(), "the rest is read up to the end");
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Worker {
     /// of its tree are told which node has the error, its links close, and all that it has here is
     /// given back.
     pub(super) fn abandon(&mut self, slot: Slot, why: &str) {
-        let Some(mut job) = self.hosted.remove(slot) else { return };
+        let Some(mut job) = self.take_out(slot) else { return };
         let identity = job.io.identity;
         tracing::error!(
             job = identity.job.0,

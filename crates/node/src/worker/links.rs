@@ -105,6 +105,9 @@ impl Worker {
         let is_shared = self.hosted.is_shared();
         let Some(job) = self.hosted.get_mut(slot) else { return };
         let number = job.io.identity.job;
+        if closed {
+            job.io.links.expect_end(link);
+        }
         let Some(mut connection) = job.io.links.take(link) else { return };
         if closed {
             connection.reader.expect_end();
@@ -271,6 +274,7 @@ impl Worker {
         }
         self.tally.links_closed += 1;
         job.io.links.expect_again(link);
+        self.near.forget(slot, link);
         job.lifetime.child_went(now);
     }
 
@@ -281,6 +285,7 @@ impl Worker {
         if !job.io.links.close(link) {
             return;
         }
+        self.near.forget(slot, link);
         if was_open {
             self.tally.links_closed += 1;
             if link != PARENT {

@@ -25,6 +25,11 @@ mod near;
 mod questions;
 mod shares;
 mod stepped;
+// These are the ranks of the crate's own tests, not all of whose abilities are used here.
+#[cfg(test)]
+#[allow(dead_code, unused_imports)]
+#[path = "../../tests/node/support/mod.rs"]
+mod support;
 mod unfinished;
 
 pub(crate) use command::{Command, Key};
@@ -476,8 +481,14 @@ impl Worker {
         self.next_timer = self.next_timer.min(job.core.next_deadline());
     }
 
+    /// Takes a job out of the table, whose links are not looked at any more.
+    fn take_out(&mut self, slot: Slot) -> Option<Job> {
+        self.near.forget_job(slot);
+        self.hosted.remove(slot)
+    }
+
     fn remove(&mut self, slot: Slot) -> Option<Job> {
-        let job = self.hosted.remove(slot)?;
+        let job = self.take_out(slot)?;
         let identity = job.io.identity;
         tracing::info!(job = identity.job.0, node = job.io.name, lane = job.io.lane, "job removed");
         self.tally.jobs_removed += 1;

@@ -44,7 +44,7 @@ impl Worker {
     }
 
     fn send_away(&mut self, slot: Slot, placement: &Placement) {
-        let Some(mut job) = self.hosted.remove(slot) else { return };
+        let Some(mut job) = self.take_out(slot) else { return };
         self.past += &job.io.latencies;
         if !job.io.replayed.is_none() {
             let (tree, placement) = ((job.io.identity.job, job.io.lane), job.io.placement.clone());

@@ -30,6 +30,22 @@ impl Near {
         self.all.push((slot, link, glance));
     }
 
+    /// The link is closed: what comes over it is nobody's.
+    pub(super) fn forget(&mut self, slot: Slot, link: LinkNumber) {
+        self.all.retain(|(other, its, _)| (*other, *its) != (slot, link));
+    }
+
+    /// The job of this slot is gone, with all its links.
+    pub(super) fn forget_job(&mut self, slot: Slot) {
+        self.all.retain(|(other, ..)| *other != slot);
+    }
+
+    /// How many links there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
     /// Links over UCX go through `ucx` from now on.
     pub(super) fn use_ucx(&mut self, ucx: UcxWorker, polled: &Registry) -> io::Result<()> {
         polled.register(&mut SourceFd(&ucx.bell()), UCX, Interest::READABLE)?;
@@ -86,19 +102,15 @@ impl Worker {
     /// Takes what has come over memory. Returns whether anything had.
     pub(super) fn on_near(&mut self) -> bool {
         let (mut found, mut at) = (false, 0);
+        // A link that closes meanwhile lets another one take its position. That one's turn comes
+        // with the next look.
         while let Some((slot, link, glance)) = self.near.all.get(at) {
+            at += 1;
             if !glance.has_come() {
-                at += 1;
                 continue;
             }
             let (slot, link, glance) = (*slot, *link, glance.clone());
-            if glance.is_over() || !self.hosted.get_mut(slot).is_some_and(|job| job.io.links.is_near(link)) {
-                // The link is closed, and what comes over it is nobody's.
-                self.near.all.swap_remove(at);
-                continue;
-            }
             found = true;
-            at += 1;
             self.handle(slot, |worker| {
                 worker.take_records(slot, link);
                 if glance.has_room()

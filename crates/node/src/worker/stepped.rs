@@ -202,3 +202,6 @@ fn channel<T>(
 
 /// The epoch of every grant.
 const EPOCH: Epoch = Epoch(1);
+
+#[cfg(test)]
+mod tests;

@@ -46,6 +46,24 @@ fn the_lanes_of_a_job_go_by_ports_of_their_own() {
 }
 
 #[test]
+fn a_node_that_listens_for_both_families_hears_the_datagrams_of_ipv4_children() {
+    let node = node_at(&["[::]:0"], 1);
+    let tree = Tree::new(1, 0, 2);
+    node.install(tree.root()).unwrap();
+    let address = SocketAddr::new([127, 0, 0, 1].into(), node.address().port());
+    let mut ranks: Vec<_> = (0..2).map(|rank| Rank::connect(&tree, rank, address)).collect();
+    let groups: Vec<_> = ranks.iter_mut().map(|rank| rank.create_group(RankList::world(2))).collect();
+    let (collective, dtype, op) = (Collective::Allreduce, DataType::I64, ReduceOp::Sum);
+    let signature = Signature { collective, dtype, op, format: WireFormat::Plain, root: 0, count: 3 };
+    let posted = ranks.iter_mut().zip(&groups);
+    let operations: Vec<_> = posted.map(|(rank, group)| rank.post(*group, signature, [7; 24].to_vec())).collect();
+    drive(&mut ranks, "an allreduce", |rank| rank.is_done(operations[0]));
+    assert!(ranks.iter().all(|rank| rank.result(operations[0]).unwrap() == [14; 24]));
+    let counters = node.counters();
+    assert!(counters["fragments_folded"] > 0 && counters["rejected_source"] == 0, "{counters:#?}");
+}
+
+#[test]
 fn a_port_that_the_node_has_not_is_refused() {
     let node = node_at(&PORTS, 1);
     let address = Some("127.0.0.9".parse().unwrap());

@@ -12,13 +12,16 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{self, UnixListener, UnixStream};
+use std::time::Instant;
 
 use mio::event::Source;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
+use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
 };
 use rustix::process::geteuid;
 
@@ -42,7 +45,7 @@ pub enum NoDoor {
     /// It is switched off.
     #[error("it is switched off (TRIB_SHARED_MEMORY)")]
     Unwanted,
-    /// Who listens has closed the call.
+    /// Who listens has closed the call, or has not taken it in time.
     #[error("the node's process takes no calls of this host")]
     Closed,
     /// The system does not provide what it takes.
@@ -78,17 +81,35 @@ impl Door {
     }
 }
 
-/// Calls the process that takes TCP calls at `address`, if that is one of this host and user.
-pub(crate) fn call(address: SocketAddr) -> Result<Call, NoDoor> {
-    let stream = UnixStream::connect_addr(&name(address)?).map_err(|error| match error.kind() {
-        ErrorKind::ConnectionRefused | ErrorKind::NotFound => NoDoor::Absent,
-        _ => NoDoor::System(error),
-    })?;
+/// Calls the process that takes TCP calls at `address`, if that is one of this host and user. It
+/// waits until `deadline` where others that have called are still to be taken.
+pub(crate) fn call(address: SocketAddr, deadline: Instant) -> Result<Call, NoDoor> {
+    let stream = dial(address, deadline)?;
     if !is_own(&stream)? {
         return Err(NoDoor::Stranger);
     }
     let (line, offer) = Line::create()?;
     Ok(Call { stream, line, offer })
+}
+
+fn dial(address: SocketAddr, deadline: Instant) -> Result<UnixStream, NoDoor> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+    let stream = UnixStream::from(socket.map_err(io::Error::from)?);
+    let name = SocketAddrUnix::new_abstract_name(label(address).as_bytes()).map_err(io::Error::from)?;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(NoDoor::Closed);
+        }
+        // The time for which a connection waits that the listener has no room for.
+        stream.set_write_timeout(Some(left))?;
+        match connect(&stream, &name) {
+            Ok(()) => return Ok(stream),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(Errno::CONNREFUSED | Errno::NOENT) => return Err(NoDoor::Absent),
+            Err(error) => return Err(NoDoor::System(error.into())),
+        }
+    }
 }
 
 impl Call {
@@ -145,7 +166,11 @@ fn is_own(stream: &UnixStream) -> io::Result<bool> {
 }
 
 fn name(address: SocketAddr) -> io::Result<net::SocketAddr> {
-    net::SocketAddr::from_abstract_name(format!("tributary/{address}"))
+    net::SocketAddr::from_abstract_name(label(address))
+}
+
+fn label(address: SocketAddr) -> String {
+    format!("tributary/{address}")
 }
 
 impl AsRawFd for Door {

@@ -29,6 +29,8 @@ pub(super) struct Line {
     mark: AtomicU32,
     /// A write of this end has found the stream's ring full.
     wants_room: AtomicBool,
+    /// The stream is not read for now, so that this end does not look for its bytes.
+    held: AtomicBool,
 }
 
 /// What the child hands over: the segment, the child's bell and the node's.
@@ -53,7 +55,8 @@ impl Line {
     }
 
     fn new(segment: Segment, end: End, own_bell: OwnedFd, far_bell: OwnedFd) -> Line {
-        Line { segment, end, own_bell, far_bell, mark: AtomicU32::new(1), wants_room: AtomicBool::new(false) }
+        let (mark, wants_room, held) = (AtomicU32::new(1), AtomicBool::new(false), AtomicBool::new(false));
+        Line { segment, end, own_bell, far_bell, mark, wants_room, held }
     }
 
     /// The bell of this end.
@@ -73,6 +76,10 @@ impl Line {
 
     pub(super) fn set_wants_room(&self, wants: bool) {
         self.wants_room.store(wants, Relaxed);
+    }
+
+    pub(super) fn set_held(&self, held: bool) {
+        self.held.store(held, Relaxed);
     }
 
     /// The far end has something new to read.
@@ -105,8 +112,10 @@ impl Line {
     /// something is there.
     pub(super) fn fall_asleep(&self) -> bool {
         let room = if self.wants_room.load(Relaxed) { ROOM } else { 0 };
-        let reason = u64::from(self.mark.load(Relaxed)) | room;
-        let is_there = || self.has_records() || self.has_bytes(self.mark.load(Relaxed)) || self.has_room();
+        // More bytes than there is room for never come.
+        let mark = if self.held.load(Relaxed) { u32::MAX } else { self.mark.load(Relaxed) };
+        let reason = u64::from(mark) | room;
+        let is_there = || self.has_records() || self.has_bytes(mark) || self.has_room();
         asleep::fall_asleep(self.segment.asleep(self.end), reason, is_there)
     }
 
@@ -122,6 +131,11 @@ impl Line {
 
     pub(super) fn has_records(&self) -> bool {
         self.waiting(self.end.far(), Use::Records) > 0
+    }
+
+    /// Whether any byte waits that is to be read now.
+    fn is_to_read(&self) -> bool {
+        self.has_bytes(1) && !self.held.load(Relaxed)
     }
 
     fn has_bytes(&self, at_least: u32) -> bool {
@@ -152,11 +166,11 @@ impl NearGlance {
         self.line.has_records()
     }
 
-    /// Whether datagrams wait, or any byte of the stream, or room for which a write waits. The
-    /// low-water mark is for sleepers alone.
+    /// Whether datagrams wait, or any byte of the stream that is to be read now, or room for which
+    /// a write waits. The low-water mark is for sleepers alone.
     #[inline]
     pub fn has_come(&self) -> bool {
-        self.line.has_records() || self.line.has_bytes(1) || self.line.has_room()
+        self.line.has_records() || self.line.is_to_read() || self.line.has_room()
     }
 
     /// Whether there is room now for a write that has waited for it. It does not wait any more.
@@ -168,9 +182,9 @@ impl NearGlance {
         has_room
     }
 
-    /// Whether any byte of the stream waits.
+    /// Whether any byte of the stream waits that is to be read now.
     pub fn has_bytes(&self) -> bool {
-        self.line.has_bytes(1)
+        self.line.is_to_read()
     }
 
     /// Says that this end is about to sleep until its bell is rung. Returns false if something is

@@ -3,6 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use trib_wire::header::{DATAGRAM_MAX, HEADER_LEN};
+use trib_wire::mode::SEAL_LEN;
+
 use super::line::Line;
 use super::ring::{Reader, Writer, damaged};
 use super::segment::{Use, ring_len};
@@ -145,5 +148,7 @@ fn framed(len: usize) -> usize {
     8 + len.next_multiple_of(8)
 }
 
-/// The longest datagram: several have to be under way at once.
-const LONGEST: usize = ring_len(Use::Records) / 4;
+/// The longest datagram, which has the ring to itself. A job may ask for fragments that are that
+/// long; so that several of them are under way at once, it should not.
+const LONGEST: usize = ring_len(Use::Records) - 8;
+const _: () = assert!(HEADER_LEN + SEAL_LEN + DATAGRAM_MAX as usize <= LONGEST);

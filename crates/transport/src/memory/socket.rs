@@ -109,6 +109,13 @@ impl NearSocket {
         }
     }
 
+    /// Says whether bytes of the stream are left where they are for now, so that they wake nobody.
+    pub(crate) fn set_held(&self, held: bool) {
+        if let Some(open) = &self.open {
+            open.line.set_held(held);
+        }
+    }
+
     /// Poll said that the far end has closed: from now on every read that finds nothing asks
     /// whether the end has come.
     pub(crate) fn expect_end(&mut self) {

@@ -3,18 +3,21 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{self, UnixListener, UnixStream};
 use std::sync::atomic::AtomicU16;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use trib_wire::auth::FrameKey;
+use trib_wire::header::{DATAGRAM_MAX, HEADER_LEN};
 use trib_wire::{ChildIndex, Epoch, Header, JobId, Kind, NodeId};
 
 use super::segment::{End, Use, ring_len};
-use super::{Door, NearSocket, NoDoor, Records, call};
+use super::{Call, Door, NearSocket, NoDoor, Records, call};
 use crate::udp::{Sent, UdpCounters, seal};
 
 const KEY: FrameKey = FrameKey([5; 16]);
@@ -26,11 +29,15 @@ fn address() -> SocketAddr {
     format!("[fd00::{:x}:{:x}]:{}", pid >> 16, pid & 0xffff, NEXT.fetch_add(1, Relaxed)).parse().unwrap()
 }
 
+fn call_within(millis: u64, address: SocketAddr) -> Result<Call, NoDoor> {
+    call(address, Instant::now() + Duration::from_millis(millis))
+}
+
 /// The child's end and the node's.
 fn pair() -> (NearSocket, NearSocket) {
     let address = address();
     let door = Door::open(address).unwrap();
-    let call = call(address).ok().unwrap();
+    let call = call_within(10_000, address).ok().unwrap();
     call.say_with_memory(b"proof").unwrap();
     let mut node = door.accept().unwrap();
     let mut said = [0; 5];
@@ -172,6 +179,26 @@ fn a_bell_is_rung_for_who_is_asleep_and_once() {
 }
 
 #[test]
+fn bytes_that_are_left_for_later_wake_nobody_and_datagrams_do() {
+    let (mut child, mut node) = pair();
+    let mut records = child.take_records().unwrap();
+    let line = node.glance().unwrap();
+    node.set_held(true);
+    let all = vec![1; ring_len(Use::Stream)];
+    assert_eq!(child.write(&all[1..]).unwrap(), all.len() - 1);
+    assert!(!line.has_come() && !line.has_bytes());
+    assert!(line.fall_asleep());
+    assert_eq!(child.write(&[1]).unwrap(), 1);
+    assert!(!is_rung(&node));
+    assert_eq!(send(&mut records, 1, &[]), Sent::Tried);
+    assert!(is_rung(&node) && line.has_come());
+    come(&mut node.take_records().unwrap());
+    assert!(!line.has_come());
+    node.set_held(false);
+    assert!(line.has_come() && line.has_bytes() && !line.fall_asleep());
+}
+
+#[test]
 fn the_end_comes_after_the_last_byte() {
     let (mut child, mut node) = pair();
     assert!(would_block(node.read(&mut [0])));
@@ -197,13 +224,16 @@ fn datagrams_keep_their_order_and_what_has_no_room_is_lost_and_counted() {
         assert_eq!(send(&mut up, seq, &vec![9; len]), Sent::Tried);
     }
     assert_eq!(come(&mut down).0, [(1, 0), (2, 7), (3, 1400), (4, 8)]);
-    assert_eq!(send(&mut up, 5, &vec![0; ring_len(Use::Records) / 4]), Sent::TooLong);
+    // The longest one that a job may ask for comes wherever the ring is written next.
+    assert_eq!(send(&mut up, 5, &vec![0; DATAGRAM_MAX as usize]), Sent::Tried);
+    assert_eq!(come(&mut down).0, [(5, DATAGRAM_MAX as usize)]);
+    assert_eq!(send(&mut up, 6, &vec![0; ring_len(Use::Records) - HEADER_LEN]), Sent::TooLong);
     assert_eq!(up.out.counters().send_too_long, 1);
     for seq in 0..200 {
         send(&mut up, seq, &[0; 1000]);
     }
     let (seen, rejected) = come(&mut down);
-    let (sent, lost) = (up.out.counters().sent - 4, up.out.counters().send_failed);
+    let (sent, lost) = (up.out.counters().sent - 5, up.out.counters().send_failed);
     assert!(sent < 70 && sent + lost == 200, "{sent} sent, {lost} lost");
     assert_eq!(seen, (0..sent).map(|seq| (seq, 1000)).collect::<Vec<_>>());
     assert_eq!(rejected, UdpCounters::default());
@@ -268,8 +298,21 @@ fn only_memory_of_a_sealed_size_is_mapped() {
 
 #[test]
 fn a_door_that_is_not_there_is_told_apart() {
-    assert!(matches!(call(address()), Err(NoDoor::Absent)));
+    assert!(matches!(call_within(10_000, address()), Err(NoDoor::Absent)));
     let address = address();
     let _door = Door::open(address).unwrap();
     assert_eq!(Door::open(address).err().unwrap().kind(), ErrorKind::AddrInUse);
+}
+
+#[test]
+fn a_call_that_nobody_takes_ends_in_time() {
+    let address = address();
+    let listener =
+        UnixListener::bind_addr(&net::SocketAddr::from_abstract_name(format!("tributary/{address}")).unwrap()).unwrap();
+    // One caller may wait to be taken.
+    rustix::net::listen(&listener, 0).unwrap();
+    let _waits = call_within(10_000, address).ok().unwrap();
+    assert!(matches!(call_within(200, address), Err(NoDoor::Closed)));
+    drop(listener.accept().unwrap());
+    assert!(call_within(10_000, address).is_ok());
 }

@@ -109,6 +109,14 @@ impl StreamSocket {
         }
     }
 
+    /// Says whether what comes by stream is left where it is for now. Who looks at an edge over
+    /// memory is not told of it then.
+    pub fn set_held(&self, held: bool) {
+        if let Way::Memory(socket) = &self.way {
+            socket.set_held(held);
+        }
+    }
+
     /// Lets the connection work in a thread that does not drive it, before what there is is read.
     pub(crate) fn visit(&self) {
         if let Way::Ucx(socket) = &self.way {

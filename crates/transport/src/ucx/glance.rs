@@ -30,11 +30,6 @@ impl UcxGlance {
         self.edge.has_bytes()
     }
 
-    /// Whether this end was closed, so that nothing is to be looked for any more.
-    pub fn is_over(&self) -> bool {
-        self.edge.is_left()
-    }
-
     /// Whether anything waits, or room for which a write waits, or the edge is over.
     #[inline]
     pub fn has_come(&self) -> bool {

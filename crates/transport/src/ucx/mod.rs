@@ -45,14 +45,19 @@ pub use worker::{UcxCounters, UcxWorker};
 pub(crate) use socket::UcxSocket;
 pub(crate) use stub::Stub;
 
+use trib_wire::header::{DATAGRAM_MAX, HEADER_LEN};
+use trib_wire::mode::SEAL_LEN;
+
 /// The bytes of one direction of a stream that may be under way.
 const WINDOW: usize = 512 * 1024;
 /// The most bytes of one message. Several have to be under way at once.
 const PIECE: usize = 64 * 1024;
 /// The bytes of datagrams that may be under way in one direction.
 const RECORDS: usize = 64 * 1024;
-/// The longest datagram: several have to be under way at once.
-const LONGEST: usize = RECORDS / 4;
+/// The longest datagram, which may be under way only alone. A job may ask for fragments that are
+/// that long; so that several of them are under way at once, it should not.
+const LONGEST: usize = RECORDS - 8;
+const _: () = assert!(HEADER_LEN + SEAL_LEN + DATAGRAM_MAX as usize <= LONGEST);
 
 #[cfg(test)]
 mod tests;

@@ -82,9 +82,11 @@ impl Outgoing {
     /// Returns whether there is room for it.
     pub(super) fn turn_for(&mut self, bytes: usize) -> bool {
         let gap = if self.in_one_piece(bytes) < bytes { self.len - self.at() } else { 0 };
-        let fits = self.room(u64::MAX) >= gap + bytes;
-        if fits && self.under_way.is_empty() {
-            self.sent += gap as u64;
+        // While nothing is under way, what is passed over is free at once.
+        let passed = if self.under_way.is_empty() { gap } else { 0 };
+        let fits = self.room(u64::MAX) + passed >= gap + bytes;
+        if fits {
+            self.sent += passed as u64;
         }
         self.put += if fits { gap as u64 } else { 0 };
         fits

@@ -3,12 +3,7 @@
 use trib_wire::{Collective, DataType, JobId, NodeId, RankList, Reason, ReduceOp, Signature, WireFormat};
 
 use super::trap;
-use support::{Rank, Tree, await_count, drive, node};
-
-// These are the ranks of the crate's own tests, not all of whose abilities are used here.
-#[allow(dead_code, unused_imports)]
-#[path = "../../../tests/node/support/mod.rs"]
-mod support;
+use crate::worker::support::{Rank, Tree, await_count, drive, node};
 
 fn sum(count: u64) -> Signature {
     Signature {

@@ -125,6 +125,15 @@ impl Caller {
         self.peer
     }
 
+    /// The bytes that it keeps of what its far end has said and is to hear.
+    pub fn kept(&self) -> usize {
+        let placement = match &self.state {
+            State::Hello | State::Last(Err(_)) => 0,
+            State::Proof { hello, .. } | State::Last(Ok(hello)) => hello.placement.wire_len(),
+        };
+        self.heard.capacity() + self.said.capacity() + placement
+    }
+
     /// The connection, for polling.
     pub fn socket_mut(&mut self) -> &mut StreamSocket {
         &mut self.socket
@@ -293,7 +302,10 @@ impl Caller {
     fn hear(&mut self, len: usize) -> Result<bool, HandshakeError> {
         while self.heard.len() < len {
             let before = self.heard.len();
-            self.heard.resize(len, 0);
+            // Memory is taken for what comes, and not for what a stranger announces.
+            let more = (len - before).min(PIECE);
+            self.heard.reserve_exact(more);
+            self.heard.resize(before + more, 0);
             let got = self.socket.read(&mut self.heard[before..]);
             self.heard.truncate(before + got.as_ref().copied().unwrap_or(0));
             match got {
@@ -340,3 +352,6 @@ impl Caller {
         Ok(self.heard.len() >= PREFIX_LEN && version_of(&self.heard).map_err(parse_error)? != VERSION)
     }
 }
+
+/// The bytes that are read at once, of which most messages have fewer.
+const PIECE: usize = 4096;

@@ -114,7 +114,9 @@ fn try_until(
     key: &HelloKey,
     deadline: Instant,
 ) -> Result<Connected, HandshakeError> {
-    let apart = match if identity.shares { memory::call(target) } else { Err(NoDoor::Unwanted) } {
+    // If nobody takes the call, half of the time is left for TCP.
+    let half = Instant::now() + left(deadline)? / 2;
+    let apart = match if identity.shares { memory::call(target, half) } else { Err(NoDoor::Unwanted) } {
         Ok(call) => match shake(Line::near(call, deadline), target, identity, key, None) {
             // Over TCP the same may go better: a process that is in the way here is not there.
             Err(HandshakeError::Io(_) | HandshakeError::Closed | HandshakeError::Malformed(_)) => NoDoor::Closed,
@@ -175,7 +177,8 @@ fn shake(
     if let Some(stub) = &stub {
         stub.meet(&Offer::parse(&rest).map_err(parse_error)?)?;
     }
-    let datagrams = SocketAddr::new(target.ip(), challenge.udp_port);
+    // Datagrams come from the IPv4 address itself, also where the call goes to a mapped one.
+    let datagrams = SocketAddr::new(target.ip().to_canonical(), challenge.udp_port);
     let socket = line.into_socket(datagrams, stub)?;
     let session = if socket.is_near() { None } else { key.session(&hello, &challenge) };
     Ok(Connected {
@@ -294,7 +297,7 @@ impl Line {
     fn hear_placement(&mut self) -> Result<Vec<u8>, HandshakeError> {
         let mut head = [0; 2];
         self.fill(&mut head)?;
-        let mut bytes = vec![0; head.len() + placement_entries_len(head).map_err(parse_error)?];
+        let mut bytes = vec![0; head.len() + placement_entries_len(head)];
         bytes[..head.len()].copy_from_slice(&head);
         self.fill(&mut bytes[head.len()..])?;
         Ok(bytes)
