@@ -22,7 +22,9 @@ impl Cells {
     }
 }
 
-pub(crate) fn right() {
+/// Each thread reads the buffer that both hold, writes to it if it may, lets go of it, and takes
+/// another one.
+fn holders(may_write: fn(&PoolBuffer) -> bool) {
     let pool = Pool::new(2, SIZE).unwrap();
     let mut first = pool.take(SIZE).unwrap();
     let start = first.bytes_mut().as_ptr() as usize;
@@ -34,6 +36,12 @@ pub(crate) fn right() {
     let threads = [first, second].map(|held| {
         let (pool, cells) = (pool.clone(), cells.clone());
         thread::spawn(move || {
+            // SAFETY: as above.
+            cells.0[0].with(|cell| unsafe { *cell });
+            if may_write(&held) {
+                // SAFETY: as above.
+                cells.0[0].with_mut(|cell| unsafe { *cell += 1 });
+            }
             drop(held);
             if let Some(mut buffer) = pool.take(SIZE) {
                 // SAFETY: as above.
@@ -47,15 +55,11 @@ pub(crate) fn right() {
     assert_eq!(pool.available(), 2, "a buffer is lost, or was given back twice");
 }
 
+pub(crate) fn right() {
+    holders(PoolBuffer::is_sole);
+}
+
 /// A holder writes although there is another one.
 pub(crate) fn wrong() {
-    let cells = Cells::new();
-    let threads = [1, 2].map(|value| {
-        let cells = cells.clone();
-        // SAFETY: loom ends the model where two accesses are under way.
-        thread::spawn(move || cells.0[0].with_mut(|cell| unsafe { *cell = value }))
-    });
-    for thread in threads {
-        thread.join().unwrap();
-    }
+    holders(|_| true);
 }

@@ -5,9 +5,10 @@
 //! takes), `resends` (how much is sent again at once), `sat` (streams and the lease), `streaming`
 //! (who shares the flight), `kept` (operations that are over here and perhaps not elsewhere),
 //! `tidings` (when the node is told that they are), `room` (how much of them may be kept),
-//! `delivered` (which results are here), `concluded` (how groups have ended that are not here any
-//! more), `board` (what the node hears of groups that need none), `config` and `output` (what the
-//! driver says and is asked for). Tables of transitions: `phase` of the lease, `state` of a group.
+//! `delivered` (which results are here), `begun` (how many creations were begun), `concluded` (how
+//! groups have ended that are not here any more), `board` (what the node hears of groups that need
+//! none), `config` and `output` (what the driver says and is asked for). Tables of transitions:
+//! `phase` of the lease, `state` of a group.
 //!
 //! ```text
 //!   create_group: Joining --Ready--> Ready --GroupError--> Failed --freed--> Gone
@@ -22,6 +23,7 @@
 //! all groups fail instead.
 
 mod at;
+mod begun;
 mod board;
 mod concluded;
 mod config;
@@ -57,6 +59,7 @@ use crate::surprise::cannot_happen;
 use crate::window;
 use crate::{Nanos, Path};
 use at::At;
+use begun::Begun;
 use concluded::Concluded;
 use group::{Edge, Group, Name};
 use operation::{Cut, Operation};
@@ -126,8 +129,7 @@ pub struct LeafCore {
     groups: BTreeMap<GroupId, Group>,
     /// The groups in the making, and after a change of the epoch those that are made again.
     joining: BTreeMap<GroupKey, GroupId>,
-    /// How many creations with this tag and these members were begun.
-    begun: BTreeMap<(u64, RankList), u32>,
+    begun: Begun,
     /// The groups by the node's index for them, with the generation that the index has there.
     by_index: Vec<Option<(Generation, GroupId)>>,
     /// The groups that the program has freed, by their names at the node, which may have given
@@ -172,7 +174,7 @@ impl LeafCore {
         LeafCore {
             groups: BTreeMap::new(),
             joining: BTreeMap::new(),
-            begun: BTreeMap::new(),
+            begun: Begun::default(),
             by_index: Vec::new(),
             left_behind: BTreeMap::new(),
             concluded: Concluded::default(),
@@ -215,9 +217,7 @@ impl LeafCore {
         if self.lost {
             return Err(LeafError::Failed(self.edge.fault(Reason::NodeDead)));
         }
-        let begun = self.begun.entry((tag, members.clone())).or_default();
-        let key = GroupKey { tag, creation: *begun, members };
-        *begun += 1;
+        let key = GroupKey { tag, creation: self.begun.count(tag, &members), members };
         let mut group = Group::new(id, (key.clone(), name), me, &self.edge);
         group.companion = companion;
         if self.owes_a_leave() {
@@ -644,8 +644,7 @@ impl LeafCore {
 
     /// Somebody resumes a group. If this rank has done with it, nobody need wait for it.
     fn on_ask(&mut self, key: GroupKey, out: &mut impl LeafOutput) {
-        let begun = self.begun.get(&(key.tag, key.members.clone())).copied().unwrap_or(0);
-        let is_over = key.creation < begun && !self.groups.values().any(|group| group.key == key);
+        let is_over = self.begun.contains(&key) && !self.groups.values().any(|group| group.key == key);
         if is_over {
             let standing = Standing { resumed: true, some_left: true, all_left: true, freed: true, ..Standing::NEW };
             let (nodes, name) = (RankList::EMPTY, GroupName::default());

@@ -24,7 +24,7 @@ pub struct NodeCore<B> {
     pub(super) identity: Identity,
     pub(super) table: Table<B>,
     pub(super) pending: BTreeMap<GroupKey, Pending>,
-    /// The control memory that these take, in bytes.
+    /// The control memory that those of them take that hold no room in the quota, in bytes.
     pub(super) creations: u64,
     /// The pending groups that hold room in the quota while the verdict is on its way.
     pub(super) reserved: Census,
@@ -267,6 +267,14 @@ impl<B> NodeCore<B> {
         match self.node_at(link).filter(|_| self.identity.config.recovers) {
             Some(node) => out.suspect(node),
             None => self.dead.push(link),
+        }
+    }
+
+    /// The far end of a link asks for far more than a correct one does.
+    pub(super) fn cut_off(&mut self, link: Link, out: &mut impl NodeOutput) {
+        out.note(Note::Violation);
+        if !self.dead.contains(&link) {
+            self.dead.push(link);
         }
     }
 

@@ -3,7 +3,6 @@
 
 use core::ops::Range;
 
-use trib_wire::ranks::Run;
 use trib_wire::{
     ChildIndex, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Marks, Rank, RankList, Signature, Way,
 };
@@ -82,10 +81,15 @@ pub(super) struct Member {
 }
 
 /// The control memory that a group or a creation with these members takes, in bytes: what is the
-/// same for all, what each child adds, and the lists of ranks.
-pub(super) fn footprint(key: &GroupKey, members: &[Member]) -> u64 {
-    let lists = members.iter().fold(2 * key.members.runs().len(), |runs, member| runs + member.ranks.runs().len());
-    GROUP_BYTES + MEMBER_BYTES * members.len() as u64 + (lists * size_of::<Run>()) as u64
+/// same for all, what each child adds, and the lists of ranks and of nodes.
+pub(super) fn footprint(key: &GroupKey, members: &[Member], nodes: &RankList) -> u64 {
+    let lists = members.iter().map(|member| list_bytes(&member.ranks)).sum::<u64>();
+    GROUP_BYTES + MEMBER_BYTES * members.len() as u64 + 2 * list_bytes(&key.members) + lists + list_bytes(nodes)
+}
+
+/// What a list takes.
+pub(super) fn list_bytes(list: &RankList) -> u64 {
+    size_of_val(list.runs()) as u64
 }
 
 /// What a group takes without its children, and what each child adds. The tests hold these against
@@ -125,7 +129,7 @@ impl GroupInfo {
 
     /// The control memory that it takes, in bytes.
     pub(super) fn footprint(&self) -> u64 {
-        footprint(&self.key, &self.members)
+        footprint(&self.key, &self.members, &self.nodes)
     }
 
     pub(super) fn position(&self, child: ChildIndex) -> Option<usize> {

@@ -1,6 +1,6 @@
 //! The groups of one node, by index and by their names at the parent.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use trib_wire::{Generation, GroupIndex};
 
@@ -13,16 +13,16 @@ pub(super) struct Table<B> {
     groups: Vec<Option<Group<B>>>,
     generations: Vec<u32>,
     free: BTreeSet<u32>,
-    /// This node's index by the parent's index.
-    by_parent: Vec<Option<u32>>,
+    /// This node's index by the parent's index. A parent may give any index to its first group.
+    by_parent: BTreeMap<u32, u32>,
     alive: Census,
 }
 
 impl<B> Table<B> {
     /// A table without groups.
     pub(super) fn new() -> Table<B> {
-        let (groups, generations, by_parent) = (Vec::new(), Vec::new(), Vec::new());
-        Table { groups, generations, free: BTreeSet::new(), by_parent, alive: Census::default() }
+        let (groups, generations) = (Vec::new(), Vec::new());
+        Table { groups, generations, free: BTreeSet::new(), by_parent: BTreeMap::new(), alive: Census::default() }
     }
 
     /// The name that the next group gets.
@@ -36,11 +36,7 @@ impl<B> Table<B> {
     pub(super) fn insert(&mut self, group: Group<B>) {
         let index = group.info.index.0;
         if let Some((parent, _)) = group.info.up {
-            let at = parent.0 as usize;
-            if self.by_parent.len() <= at {
-                self.by_parent.resize(at + 1, None);
-            }
-            self.by_parent[at] = Some(index);
+            self.by_parent.insert(parent.0, index);
         }
         self.alive.add(group.info.charge(), group.info.footprint());
         if self.free.remove(&index) {
@@ -54,9 +50,9 @@ impl<B> Table<B> {
     pub(super) fn remove(&mut self, index: GroupIndex) -> Option<Group<B>> {
         let group = self.groups.get_mut(index.0 as usize)?.take()?;
         if let Some((parent, _)) = group.info.up
-            && self.by_parent[parent.0 as usize] == Some(index.0)
+            && self.by_parent.get(&parent.0) == Some(&index.0)
         {
-            self.by_parent[parent.0 as usize] = None;
+            self.by_parent.remove(&parent.0);
         }
         self.generations[index.0 as usize] = self.generations[index.0 as usize].wrapping_add(1);
         self.free.insert(index.0);
@@ -89,7 +85,7 @@ impl<B> Table<B> {
 
     /// The group of a frame from above.
     pub(super) fn named_by_parent(&self, index: GroupIndex, generation: Generation) -> Option<GroupIndex> {
-        let own = GroupIndex((*self.by_parent.get(index.0 as usize)?)?);
+        let own = GroupIndex(*self.by_parent.get(&index.0)?);
         let group = self.groups.get(own.0 as usize)?.as_ref()?;
         (group.info.up == Some((index, generation))).then_some(own)
     }
@@ -104,5 +100,24 @@ impl<B> Table<B> {
 
     pub(super) fn alive(&self) -> Census {
         self.alive
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::harness::Bench;
+
+    #[test]
+    fn a_large_index_of_the_parent_takes_no_more_room_than_a_small_one() {
+        let name = (GroupIndex(u32::MAX), Generation(3));
+        let mut info = Bench::below_a_parent().info;
+        info.up = Some(name);
+        let mut table: Table<Vec<u8>> = Table::new();
+        table.insert(Group::new(info));
+        assert_eq!(table.by_parent.len(), 1);
+        assert_eq!(table.named_by_parent(name.0, name.1), Some(GroupIndex(0)));
+        table.remove(GroupIndex(0));
+        assert_eq!((table.named_by_parent(name.0, name.1), table.by_parent.len()), (None, 0));
     }
 }

@@ -100,6 +100,7 @@ impl<B> NodeCore<B> {
             None => end <= group.info.start.segments || group.info.duty == Duty::Relay,
         });
         if step == Step::Released {
+            group.streams.iter_mut().for_each(|streams| streams.rest());
             let about = self.identity.down(Kind::Released, ChildIndex::ALL);
             self.take_step(index, step, &about, out);
         }

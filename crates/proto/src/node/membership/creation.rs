@@ -38,6 +38,8 @@ impl<B> NodeCore<B> {
             // All others have been told that these ranks are dead, and wait for them no more.
             return self.refuse((key, bit), (fault, join.heard), out);
         }
+        // In a later epoch nobody knows who was taken for dead before, and what was over then.
+        let may_be_over = join.standing.resumed || self.identity.config.moves > 0;
         if !self.pending.contains_key(key) {
             if join.standing.all_left {
                 // The question has been answered.
@@ -47,26 +49,30 @@ impl<B> NodeCore<B> {
                 Ok(pending) => pending,
                 Err(fault) => return self.refuse((key, bit), (fault, join.heard), out),
             };
-            let bytes = self.creations + pending.footprint();
-            if self.pending.len() > self.pending_most() || bytes > self.identity.config.limits.creations() {
-                out.note(Note::Violation);
-                return self.dead.push(Link::Child(child));
+            if !self.may_open(&pending, may_be_over) {
+                return self.cut_off(Link::Child(child), out);
             }
             self.open_pending(pending);
         }
-        let Some(pending) = self.pending.get_mut(key) else {
-            cannot_happen("a creation is gone while it is worked on")
-        };
+        let Some(pending) = self.pending.get(key) else { cannot_happen("a creation is gone while it is worked on") };
         if pending.joined & bit != 0 || pending.all & bit == 0 {
             if !join.standing.all_left {
                 out.note(Note::Violation);
             }
             return;
         }
+        let nodes = pending.nodes_with(if credible { nodes } else { &EMPTY });
+        let more = pending.grows_by(&nodes);
+        if more > 0 && self.takes_too_much(more, may_be_over) {
+            return self.cut_off(Link::Child(child), out);
+        }
+        let Some(pending) = self.pending.get_mut(key) else {
+            cannot_happen("a creation is gone while it is worked on")
+        };
         let fault = join.fault.or((!credible).then(|| self.identity.about(Reason::Protocol, Rank(0))));
-        pending.join(child, Join { fault, nodes: if credible { nodes } else { &EMPTY }, ..join });
-        // In a later epoch nobody knows who was taken for dead before, and what was over then.
-        let may_be_over = join.standing.resumed || self.identity.config.moves > 0;
+        let before = pending.footprint();
+        pending.join(child, nodes, Join { fault, ..join });
+        self.creations = self.creations + pending.footprint() - before;
         if may_be_over && !pending.asked {
             pending.asked = true;
             let targets = pending.all & !pending.joined;
@@ -84,6 +90,22 @@ impl<B> NodeCore<B> {
         }
         lose_the_dead(&self.identity, &self.lost, &mut pending);
         Ok(pending)
+    }
+
+    /// Whether the joins of another group may be gathered.
+    pub(in crate::node) fn may_open(&self, pending: &Pending, may_be_over: bool) -> bool {
+        self.pending.len() <= self.pending_most() && !self.takes_too_much(pending.footprint(), may_be_over)
+    }
+
+    /// Whether creations take more than those of correct neighbours do, with so many bytes more.
+    /// After a move all groups of the epoch before come again at once. They had the memory for
+    /// groups there, so they may take what is left of it here.
+    fn takes_too_much(&self, more: u64, may_be_over: bool) -> bool {
+        let limits = &self.identity.config.limits;
+        let gathered = self.creations + more;
+        let all = self.table.alive().bytes() + self.reserved.bytes() + gathered;
+        let bytes = if may_be_over { 0 } else { gathered };
+        all > limits.lists() + limits.creations() || bytes > self.identity.config.limits.creations()
     }
 
     /// Begins to gather the joins of a group.
@@ -198,10 +220,13 @@ impl<B> NodeCore<B> {
                 let header = pending.heard.said_by(header);
                 pending.step(Event::AllJoined, false);
                 pending.reserves = pending.fault.is_none() && !standing.all_left;
+                let nodes = pending.give_folding_nodes(identity);
+                self.creations -= bytes;
                 if pending.reserves {
-                    self.reserved.add(charge, bytes);
+                    self.reserved.add(charge, pending.footprint());
+                } else {
+                    self.creations += pending.footprint();
                 }
-                let nodes = pending.folding_nodes(identity);
                 let name = pending.name.clone();
                 let body = Body::Join { key: key.clone(), fault: pending.fault, standing, nodes, name };
                 out.transmit(Target::Parent, Path::Stream, &header, Payload::Body(&body));
@@ -243,9 +268,10 @@ impl<B> NodeCore<B> {
             return None;
         }
         let pending = self.pending.remove(key)?;
-        self.creations -= pending.footprint();
         if pending.reserves {
             self.reserved.take_off(pending.charge(), pending.footprint());
+        } else {
+            self.creations -= pending.footprint();
         }
         Some(pending)
     }

@@ -112,7 +112,7 @@ impl<B> NodeCore<B> {
         }
         // Children that have joined are told now. The others are told when they join.
         self.orphaned = Some(fault);
-        self.reserved = Census::default();
+        (self.creations, self.reserved) = (0, Census::default());
         for (key, mut pending) in core::mem::take(&mut self.pending) {
             if pending.step(Event::ParentLost, false) {
                 self.refuse((&key, pending.joined & !pending.dead), (fault, pending.heard), out);

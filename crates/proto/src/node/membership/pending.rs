@@ -4,7 +4,7 @@ use trib_wire::{ChildIndex, Fault, GroupKey, GroupName, Marks, Rank, RankList, R
 
 use super::stage::{Event, Stage, transition};
 use crate::node::identity::Identity;
-use crate::node::info::{Charge, Duty, Member, footprint};
+use crate::node::info::{Charge, Duty, Member, footprint, list_bytes};
 
 /// What a child says when it joins, besides the group's key.
 #[derive(Clone, Copy)]
@@ -48,8 +48,8 @@ pub(in crate::node) struct Pending {
     /// Whether the children have been asked if they have done with it.
     pub(super) asked: bool,
     pub(in crate::node) fault: Option<Fault>,
-    /// The nodes below that fold for the group.
-    pub(in crate::node) nodes: Vec<u32>,
+    /// The nodes below that fold for the group, in order, until the parent is told.
+    nodes: RankList,
     stage: Stage,
     /// Whether it holds room in the quota until the verdict comes.
     pub(in crate::node) reserves: bool,
@@ -105,14 +105,25 @@ impl Pending {
             heard: Marks::default(),
             asked: false,
             fault: None,
-            nodes: Vec::new(),
+            nodes: RankList::EMPTY,
             stage: Stage::Gathering,
             reserves: false,
         })
     }
 
-    /// A child has joined.
-    pub(in crate::node) fn join(&mut self, child: ChildIndex, join: Join<'_>) {
+    /// The nodes below that fold, with those of another child. In order they may take more runs
+    /// than the two lists did, so what is charged is this list.
+    pub(super) fn nodes_with(&self, more: &RankList) -> RankList {
+        if more.is_empty() { self.nodes.clone() } else { union(&self.nodes, more.iter().map(|node| node.0)) }
+    }
+
+    /// How many bytes more this takes with these nodes.
+    pub(super) fn grows_by(&self, nodes: &RankList) -> u64 {
+        list_bytes(nodes).saturating_sub(list_bytes(&self.nodes))
+    }
+
+    /// A child has joined, and with it these nodes fold.
+    pub(super) fn join(&mut self, child: ChildIndex, nodes: RankList, join: Join<'_>) {
         if self.name.as_str().is_empty() {
             self.name = join.name.clone();
         }
@@ -124,7 +135,7 @@ impl Pending {
         self.standing = Some(self.standing.map_or(join.standing, |standing| standing.with(join.standing)));
         self.heard = self.heard.higher(join.heard);
         self.fault = self.fault.or(join.fault);
-        self.nodes.extend(join.nodes.iter().map(|n| n.0));
+        self.nodes = nodes;
     }
 
     /// A child is gone before the verdict.
@@ -146,7 +157,7 @@ impl Pending {
 
     /// The control memory that it takes, in bytes.
     pub(super) fn footprint(&self) -> u64 {
-        footprint(&self.key, &self.members)
+        footprint(&self.key, &self.members, &self.nodes)
     }
 
     /// A bit for each child that has left before the group is made, and for each of these that
@@ -189,9 +200,21 @@ impl Pending {
     /// The nodes that fold, with this node if it does.
     pub(in crate::node) fn folding_nodes(&self, identity: &Identity) -> RankList {
         let own = (self.duty != Duty::Relay).then_some(u32::from(identity.config.node.0));
-        let mut nodes: Vec<u32> = self.nodes.iter().copied().chain(own).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
-        RankList::from_ranks(nodes)
+        union(&self.nodes, own)
     }
+
+    /// The same, which the parent knows from now on. Nothing here needs them any more.
+    pub(super) fn give_folding_nodes(&mut self, identity: &Identity) -> RankList {
+        let nodes = self.folding_nodes(identity);
+        self.nodes = RankList::EMPTY;
+        nodes
+    }
+}
+
+/// The nodes of a list and these, in order, each once.
+fn union(list: &RankList, more: impl IntoIterator<Item = u32>) -> RankList {
+    let mut nodes: Vec<u32> = list.iter().map(|node| node.0).chain(more).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    RankList::from_ranks(nodes)
 }

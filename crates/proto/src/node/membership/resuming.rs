@@ -7,7 +7,7 @@ use trib_wire::{Body, ChildIndex, GroupKey, Kind};
 use super::loss::lose_the_dead;
 use super::pending::Pending;
 use crate::Path;
-use crate::node::{NodeCore, NodeOutput, Payload, Target};
+use crate::node::{Link, NodeCore, NodeOutput, Payload, Target};
 
 impl<B> NodeCore<B> {
     /// The parent knows that somebody resumes the group, or waits for it.
@@ -20,14 +20,16 @@ impl<B> NodeCore<B> {
                 self.ask(key, targets, out);
             }
             None => {
-                if let Ok(mut pending) = Pending::new(&self.identity, key.clone()) {
-                    lose_the_dead(&self.identity, &self.lost, &mut pending);
-                    pending.asked = true;
-                    let targets = pending.all & !pending.joined;
-                    self.open_pending(pending);
-                    self.ask(key, targets, out);
-                    self.advance_pending(key, out);
+                let Ok(mut pending) = Pending::new(&self.identity, key.clone()) else { return };
+                if !self.may_open(&pending, true) {
+                    return self.cut_off(Link::Parent, out);
                 }
+                lose_the_dead(&self.identity, &self.lost, &mut pending);
+                pending.asked = true;
+                let targets = pending.all & !pending.joined;
+                self.open_pending(pending);
+                self.ask(key, targets, out);
+                self.advance_pending(key, out);
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::liveness::NODE_PATIENCE;
 use crate::node::config::{NodeChild, NodeConfig};
 use crate::node::harness::{BOTH, Log, config, key};
 use crate::node::{Frame, Link, NodeCore, Note, Target};
-use crate::{Nanos, Path};
+use crate::{Limits, Nanos, Path};
 
 struct World {
     core: NodeCore<Vec<u8>>,
@@ -346,11 +346,39 @@ fn a_group_that_all_below_have_done_with_takes_no_room() {
     }
 }
 
-/// A root whose job may have many groups, and memory for few.
+/// A node of a job that may have many groups, and memory for few.
+fn narrow(config: NodeConfig) -> World {
+    let limits = Limits { groups: 1000, osts: 1000, control_memory: 1 << 16, ..config.limits };
+    World { core: NodeCore::new(NodeConfig { limits, ..config }), out: Log::default() }
+}
+
+/// The root of such a job.
 fn with_little_memory() -> World {
-    let mut narrow = config(None);
-    (narrow.limits.groups, narrow.limits.osts, narrow.limits.control_memory) = (1000, 1000, 1 << 16);
-    World { core: NodeCore::new(narrow), out: Log::default() }
+    narrow(config(None))
+}
+
+/// A node below another one in such a job, in an epoch after the first.
+fn moved_with_little_memory() -> World {
+    narrow(NodeConfig { recovers: true, moves: 1, ..config(Some((NodeId(0), ChildIndex(0)))) })
+}
+
+/// How many groups have memory there.
+fn most_groups() -> u64 {
+    let mut world = with_little_memory();
+    let made = (0..1000).take_while(|tag| {
+        world.both_join(*tag, Standing::NEW);
+        world.sent() == [(Target::Children(BOTH), Kind::Ready)]
+    });
+    made.count() as u64
+}
+
+impl World {
+    /// The control memory that groups and creations take, and the most that they may.
+    fn control_memory(&self) -> (u64, u64) {
+        let limits = &self.core.identity.config.limits;
+        let taken = self.core.table.alive().bytes() + self.core.creations + self.core.reserved.bytes();
+        (taken, limits.lists() + limits.creations())
+    }
 }
 
 #[test]
@@ -385,4 +413,103 @@ fn a_child_that_begins_more_creations_than_there_is_memory_for_is_cut_off() {
     assert!((4..64).contains(&begun), "{begun}");
     assert_eq!(world.core.take_dead_links(), [Link::Child(ChildIndex(0))]);
     assert!(world.core.creations <= world.core.identity.config.limits.creations());
+}
+
+#[test]
+fn all_groups_that_had_memory_come_again_at_once_in_a_later_epoch() {
+    let made = most_groups();
+    let mut world = narrow(NodeConfig { recovers: true, moves: 1, ..config(None) });
+    (0..made).for_each(|tag| world.join_of(tagged(tag), 0, (None, there(false))));
+    assert_eq!(world.core.take_dead_links(), [], "the other child is on its way");
+    world.told();
+    (0..made).for_each(|tag| world.join_of(tagged(tag), 1, (None, there(false))));
+    assert_eq!(world.told(), vec![(Target::Children(BOTH), Kind::Ready); made as usize]);
+    assert_eq!(world.core.creations, 0);
+}
+
+#[test]
+fn a_child_that_brings_more_groups_into_an_epoch_than_there_is_memory_for_is_cut_off() {
+    // Groups of its own are complete at once, and those of both wait for the other child.
+    let of_one = |tag| GroupKey { members: RankList::from_ranks([0]), ..tagged(tag) };
+    for key in [tagged as fn(u64) -> GroupKey, of_one] {
+        let mut world = narrow(NodeConfig { recovers: true, moves: 1, ..config(None) });
+        (0..1000).for_each(|tag| world.join_of(key(tag), 0, (None, there(false))));
+        assert_eq!(world.core.take_dead_links(), [Link::Child(ChildIndex(0))]);
+        let (taken, most) = world.control_memory();
+        assert!(taken <= most, "{taken} of {most} bytes");
+    }
+}
+
+#[test]
+fn creations_that_wait_for_the_verdict_take_the_memory_of_groups() {
+    let made = most_groups();
+    let mut world = narrow(config(Some((NodeId(0), ChildIndex(0)))));
+    (0..made).for_each(|tag| world.both_join(tag, Standing::NEW));
+    assert_eq!(world.told(), vec![(Target::Parent, Kind::Join); made as usize]);
+    assert_eq!((world.core.take_dead_links(), world.core.creations), (vec![], 0));
+    world.both_join(made, Standing::NEW);
+    let reason = world.core.pending[&tagged(made)].fault.map(|fault| fault.reason);
+    assert_eq!(reason, Some(Reason::GroupMemory));
+    // What is refused does not take the memory of groups.
+    (0..=made).for_each(|tag| world.frame(Link::Parent, Kind::Refused, &Body::Refused(tagged(tag), fault())));
+    assert_eq!((world.core.groups(), world.control_memory().0), (0, 0));
+}
+
+#[test]
+fn a_parent_that_asks_for_more_groups_than_there_is_memory_for_is_cut_off() {
+    let made = most_groups();
+    let mut world = moved_with_little_memory();
+    let ask = |world: &mut World, tag| world.frame(Link::Parent, Kind::Ask, &Body::Ask(tagged(tag)));
+    (0..made).for_each(|tag| ask(&mut world, tag));
+    assert_eq!(world.core.take_dead_links(), [], "it may ask for what there was");
+    (made..1000).for_each(|tag| ask(&mut world, tag));
+    assert_eq!(world.core.take_dead_links(), [Link::Parent]);
+    let (taken, most) = world.control_memory();
+    assert!(taken <= most, "{taken} of {most} bytes");
+}
+
+/// A root of little memory, with a node below it that says which nodes fold.
+fn above_a_node_with_little_memory() -> (World, impl Fn(&mut World, u64, &RankList)) {
+    let mut world = above_a_node();
+    world.core.identity.config.limits = with_little_memory().core.identity.config.limits;
+    let join = |world: &mut World, tag, nodes: &RankList| {
+        let (nodes, name) = (nodes.clone(), GroupName::default());
+        let body = Body::Join { key: tagged(tag), fault: None, standing: Standing::NEW, nodes, name };
+        world.frame(Link::Child(ChildIndex(1)), Kind::Join, &body);
+    };
+    (world, join)
+}
+
+#[test]
+fn lists_of_nodes_are_kept_as_runs_and_take_control_memory() {
+    let most = with_little_memory().core.identity.config.limits.creations();
+    // Numbers of nodes in one run, and such that two of them make one.
+    let (one, many) = (RankList::world(65_534), RankList::from_ranks((0..300).map(|i| i * (i + 1) / 2)));
+    assert_eq!(many.runs().len(), 150);
+    let begun = [one, many].map(|nodes| {
+        let (mut world, join) = above_a_node_with_little_memory();
+        let begun = (0..1000).take_while(|tag| {
+            join(&mut world, *tag, &nodes);
+            world.core.dead.is_empty()
+        });
+        let begun = begun.count();
+        assert_eq!(world.core.take_dead_links(), [Link::Child(ChildIndex(1))]);
+        let kept = (begun * size_of_val(nodes.runs())) as u64;
+        assert!(kept < world.core.creations && world.core.creations <= most, "{} bytes", world.core.creations);
+        begun
+    });
+    assert!(begun[1] > 0 && begun[1] < begun[0], "{begun:?}");
+}
+
+#[test]
+fn a_group_takes_the_memory_of_its_list_of_nodes_as_long_as_it_lives() {
+    let (mut world, join) = above_a_node_with_little_memory();
+    world.join(0, None);
+    let own = world.control_memory().0;
+    join(&mut world, key().tag, &RankList::from_ranks([2, 4, 9]));
+    assert_eq!(world.sent().last(), Some(&(Target::Children(BOTH), Kind::Ready)));
+    let group = world.control_memory().0;
+    assert!(own < group && world.core.creations == 0, "{own} and {group} bytes");
+    (0..2).for_each(|child| world.frame(Link::Child(ChildIndex(child)), Kind::Leave, &Body::None));
+    assert_eq!(world.control_memory().0, 0);
 }

@@ -57,7 +57,7 @@ pub(in crate::node) struct Streams<B> {
     credit: Vec<u64>,
     /// Who holds which results.
     pub(in crate::node) marks: Marks,
-    /// The accumulators, W of them.
+    /// The accumulators: W of them from the first fold of a lease to its end, else none.
     accumulators: Vec<Option<Accumulator<B>>>,
     /// The next segment to fold.
     next_fold: u64,
@@ -76,11 +76,11 @@ impl<B> Streams<B> {
         let limits = &identity.config.limits;
         let (members, staging, start) = (info.members.len(), u64::from(limits.staging), info.start.segments);
         Streams {
-            staged: (0..members).map(|_| VecDeque::with_capacity(limits.staging as usize)).collect(),
+            staged: (0..members).map(|_| VecDeque::new()).collect(),
             next: vec![start; members],
             credit: vec![start + staging; members],
             marks: Marks::new(Path::Stream, identity, (members, start)),
-            accumulators: (0..limits.flight).map(|_| None).collect(),
+            accumulators: Vec::new(),
             next_fold: start,
             next_up: start,
             parent_credit: start + staging,
@@ -164,9 +164,9 @@ impl<B> Streams<B> {
         frame: Frame<'_, B>,
     ) -> Result<(), Fault> {
         let header = frame.header;
-        let slot = self.slot(header.seq);
-        let Some((accumulator, elements)) = self.accumulators[slot]
-            .as_mut()
+        let slot = slot(at.identity, header.seq);
+        let accumulator = self.accumulators.get_mut(slot).and_then(Option::as_mut);
+        let Some((accumulator, elements)) = accumulator
             .filter(|a| transition(a.state, Event::Result).is_some())
             .filter(|a| same_operation(&a.head, header))
             .and_then(|a| Some((a, at.info.gotten(header)?)))
@@ -191,8 +191,9 @@ impl<B> Streams<B> {
         child: ChildIndex,
         seq: u64,
     ) -> Result<(), Fault> {
-        let slot = self.slot(seq);
-        let Some(accumulator) = self.accumulators[slot].as_mut().filter(|a| a.head.seq == seq) else { return Ok(()) };
+        let slot = slot(at.identity, seq);
+        let accumulator = self.accumulators.get_mut(slot).and_then(Option::as_mut);
+        let Some(accumulator) = accumulator.filter(|a| a.head.seq == seq) else { return Ok(()) };
         if transition(accumulator.state, Event::Written).is_none() {
             return Ok(());
         }
@@ -244,15 +245,18 @@ impl<B> Streams<B> {
         staged + self.accumulators.iter().flatten().filter(|a| a.part.is_some()).count()
     }
 
-    fn slot(&self, seq: u64) -> usize {
-        (seq % self.accumulators.len() as u64) as usize
+    /// The lease is over, and nothing that came under it is here any more. What is left of it would
+    /// be for each group, and only those that stream need it.
+    pub(in crate::node) fn rest(&mut self) {
+        self.staged.iter_mut().for_each(VecDeque::shrink_to_fit);
+        self.accumulators = Vec::new();
     }
 
     /// Folds as many segments as all children have sent and as accumulators are free for.
     fn advance(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>) -> Result<(), Fault> {
         while self.staged.iter().all(|queue| !queue.is_empty()) {
-            let slot = self.slot(self.next_fold);
-            if self.accumulators[slot].is_some() {
+            let slot = slot(at.identity, self.next_fold);
+            if self.accumulators.get(slot).is_some_and(Option::is_some) {
                 break;
             }
             self.check_heads(at.identity)?;
@@ -302,6 +306,7 @@ impl<B> Streams<B> {
         }
         assert_eq!(head.seq, self.next_fold, "a fold out of turn");
         self.next_fold += 1;
+        self.accumulators.resize_with(at.identity.config.limits.flight as usize, || None);
         self.accumulators[slot] = Some(Accumulator { head, part, state, unwritten: at.info.all, since: at.now });
         if is_root {
             self.marks.settle(self.marks.least());
@@ -333,7 +338,7 @@ impl<B> Streams<B> {
             return;
         }
         while !self.silent && self.next_up < self.next_fold.min(self.parent_credit) {
-            let slot = self.slot(self.next_up);
+            let slot = slot(at.identity, self.next_up);
             let mark = self.marks.carry();
             let Some(accumulator) = self.accumulators[slot].as_mut() else { cannot_happen("no aggregate to send") };
             let Some(up) = at.up(Kind::Contribution) else { cannot_happen("nothing is above an inner node") };
@@ -369,6 +374,11 @@ impl<B> Streams<B> {
             }
         }
     }
+}
+
+/// The accumulator of a segment.
+fn slot(identity: &Identity, seq: u64) -> usize {
+    (seq % u64::from(identity.config.limits.flight)) as usize
 }
 
 fn same_operation(a: &Header, b: &Header) -> bool {

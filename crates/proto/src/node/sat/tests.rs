@@ -1,7 +1,10 @@
 //! One test for each arrow of the accumulator's table, and what the node does there.
 
+use trib_wire::{Body, GroupIndex, GroupName, RankList, Standing};
+
 use super::*;
-use crate::node::harness::{BOTH, Bench, LIMITS, Sent, bytes, data};
+use crate::node::harness::{BOTH, Bench, LIMITS, Log, Sent, bytes, config, data, key};
+use crate::node::{Link, NodeCore};
 
 fn contribute(bench: &mut Bench, streams: &mut Streams<Vec<u8>>, position: usize, seq: u64) {
     let header = bench.piece(Kind::Contribution, position, seq);
@@ -23,7 +26,8 @@ fn with_segments(bench: &mut Bench, segments: u64) -> Streams<Vec<u8>> {
 const BEYOND_CREDIT: u64 = LIMITS.staging as u64 + 1;
 
 fn states(streams: &Streams<Vec<u8>>) -> Vec<State> {
-    streams.accumulators.iter().map(|a| a.as_ref().map_or(State::Free, |a| a.state)).collect()
+    let accumulator = |slot| streams.accumulators.get(slot).and_then(Option::as_ref);
+    (0..LIMITS.flight as usize).map(|slot| accumulator(slot).map_or(State::Free, |a| a.state)).collect()
 }
 
 fn up(seq: u64) -> Sent {
@@ -136,4 +140,39 @@ fn a_roll_back_takes_the_credit_for_what_it_drops_back() {
         contribute(&mut bench, &mut streams, 1, seq);
     }
     assert_eq!(pieces(&mut bench), [up(0), up(1)]);
+}
+
+/// The segments for which there is room, and the accumulators.
+fn room(streams: &Streams<Vec<u8>>) -> (usize, usize) {
+    (streams.staged.iter().map(VecDeque::capacity).sum(), streams.accumulators.capacity())
+}
+
+/// A frame of a group from both children of the root of the tree.
+fn bring(core: &mut NodeCore<Vec<u8>>, out: &mut Log, (kind, seq): (Kind, u64), body: &Body) {
+    let bench = Bench::at_the_root();
+    for position in 0..2 {
+        let header = &Header { flags: FLAG_STREAM, ..bench.piece(kind, position, seq) };
+        let data = kind.carries_data().then(|| bytes(1));
+        let link = Link::Child(ChildIndex(position as u16));
+        core.on_frame(Nanos(0), link, Frame { path: Path::Stream, header, body, data }, out);
+    }
+}
+
+#[test]
+fn a_group_has_room_for_segments_only_while_it_streams() {
+    let (mut core, mut out) = (NodeCore::new(config(None)), Log::default());
+    let (nodes, name) = (RankList::EMPTY, GroupName::default());
+    let join = Body::Join { key: key(), fault: None, standing: Standing::NEW, nodes, name };
+    let room_now = |core: &NodeCore<Vec<u8>>| core.table.get(GroupIndex(0))?.streams.as_deref().map(room);
+    bring(&mut core, &mut out, (Kind::Join, 0), &join);
+    bring(&mut core, &mut out, (Kind::Mark, 0), &Body::None);
+    assert_eq!(room_now(&core), Some((0, 0)), "marks need none");
+    bring(&mut core, &mut out, (Kind::Intent, 1), &Body::None);
+    bring(&mut core, &mut out, (Kind::Contribution, 0), &Body::None);
+    assert!(room_now(&core).is_some_and(|(segments, accumulators)| segments > 0 && accumulators > 0));
+    let result = Header { flags: FLAG_STREAM, ..Bench::at_the_root().piece(Kind::Result, 0, 0) };
+    (0..2).for_each(|child| core.on_written(Nanos(0), ChildIndex(child), &result, &mut out));
+    assert_eq!(core.streams_held(), 1);
+    bring(&mut core, &mut out, (Kind::StopAt, 1), &Body::None);
+    assert_eq!((core.streams_held(), room_now(&core)), (0, Some((0, 0))), "the lease is over");
 }
