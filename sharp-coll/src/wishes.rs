@@ -37,8 +37,8 @@ pub fn ask(params: &mut Params, has_streams: bool) {
     params.timeout = wish("SHARP_COLL_JOB_CREATE_TIMEOUT").map(Duration::from_millis);
 }
 
-/// Lets a group have no more operations under way than the job asks for, if nothing says how many it
-/// has: a fabric refuses a job whose groups have more.
+/// Lets a group have no more operations under way than the job asks for, if nothing says how many
+/// it has: a fabric refuses a job whose groups have more.
 fn bound_window(params: &mut Params, quota: Option<&str>) {
     let Some(osts) = params.ask.osts.filter(|osts| *osts < WINDOW) else { return };
     // It may say so itself. What is wrong with it all ranks hear when they join.

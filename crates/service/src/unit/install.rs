@@ -105,8 +105,8 @@ impl Target {
     }
 
     /// Stops the services and removes what [`Target::install`] made. An edited configuration, keys,
-    /// jobs and logs stay, unless `purge` is given. What other services need stays in any case, those
-    /// of a package, too.
+    /// jobs and logs stay, unless `purge` is given. What other services need, also those of a
+    /// package, stays in any case.
     pub fn remove(&self, services: &[Service], purge: bool) -> Result<Vec<Done>, ServiceError> {
         let mut done = Vec::new();
         for service in services {

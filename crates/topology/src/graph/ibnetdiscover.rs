@@ -13,9 +13,10 @@
 //! ```
 //! The dump has each link once for each of its ends; it is counted once. Names come from the node
 //! descriptions if these tell things apart. A host's name goes without that of its adapter, so that
-//! the adapters of one host are its rails; the same adapter twice is that of two hosts. A managed switch's (`MF0;leaf0:MSB7800/U1`) goes without
-//! what surrounds it. Otherwise the identifier in quotes is the name. Routers, and the aggregation
-//! engines that Quantum switches show as adapters, take no part.
+//! the adapters of one host are its rails; the same adapter twice is that of two hosts. A managed
+//! switch's (`MF0;leaf0:MSB7800/U1`) goes without what surrounds it. Otherwise the identifier in
+//! quotes is the name. Routers, and the aggregation engines that Quantum switches show as adapters,
+//! take no part.
 //!
 //! A dump is in the order of discovery, which depends on where that began. Here things are in the
 //! order of their names, so that the same fabric gives the same graph, and with it the same trees.

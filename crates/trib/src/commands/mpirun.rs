@@ -81,8 +81,8 @@ fn is_for_all(name: &str) -> bool {
     name.starts_with("TRIB_") && !OF_ONE.contains(&name)
 }
 
-/// Whether words of a launcher's give the ranks a value of `LD_PRELOAD`, as `-x LD_PRELOAD=FILE` and
-/// `-x LD_PRELOAD` of Open MPI's and `-env LD_PRELOAD FILE` of Hydra's do.
+/// Whether words of a launcher's give the ranks a value of `LD_PRELOAD`, as `-x LD_PRELOAD=FILE`
+/// and `-x LD_PRELOAD` of Open MPI's and `-env LD_PRELOAD FILE` of Hydra's do.
 fn sets_preload(words: &[OsString]) -> bool {
     let sets = |option: &str, value: &str| match option {
         "-x" | "--x" => value == "LD_PRELOAD" || value.starts_with("LD_PRELOAD="),
