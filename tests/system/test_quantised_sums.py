@@ -51,7 +51,8 @@ class Sums(unittest.TestCase):
             # The first rank of a host speaks for it.
             ways = [result["ways"][way] for result in results]
             if place == "one host":
-                self.assertEqual(sum(ways), 0, way)
+                # A sign of life may fall into it, and no vector.
+                self.assertLess(sum(ways), 1e-3, way)
             elif place.endswith("datagrams"):
                 self.assertLess(max(ways), 0.01, way)
             else:

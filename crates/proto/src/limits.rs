@@ -82,7 +82,7 @@ impl Limits {
         u64::from(self.control_memory) / 2
     }
 
-    /// The part of it that creations may take which are not complete, in bytes. Where groups of an
+    /// The part of it that creations may take which have no verdict, in bytes. Where groups of an
     /// earlier epoch come again, they may take what is left of the part for groups besides.
     pub fn creations(&self) -> u64 {
         u64::from(self.control_memory) / 4

@@ -102,10 +102,10 @@ impl<B> NodeCore<B> {
     /// groups there, so they may take what is left of it here.
     fn takes_too_much(&self, more: u64, may_be_over: bool) -> bool {
         let limits = &self.identity.config.limits;
-        let gathered = self.creations + more;
-        let all = self.table.alive().bytes() + self.reserved.bytes() + gathered;
-        let bytes = if may_be_over { 0 } else { gathered };
-        all > limits.lists() + limits.creations() || bytes > self.identity.config.limits.creations()
+        let made = self.creations + self.reserved.bytes() + more;
+        let is_beyond_all = self.table.alive().bytes() + made > limits.lists() + limits.creations();
+        // Those that wait for the verdict count, too: the parent gathers them, and takes no more.
+        is_beyond_all || (!may_be_over && made > limits.creations())
     }
 
     /// Begins to gather the joins of a group.

@@ -444,8 +444,10 @@ fn a_child_that_brings_more_groups_into_an_epoch_than_there_is_memory_for_is_cut
 fn creations_that_wait_for_the_verdict_take_the_memory_of_groups() {
     let made = most_groups();
     let mut world = narrow(config(Some((NodeId(0), ChildIndex(0)))));
+    world.core.identity.config.moves = 1;
     (0..made).for_each(|tag| world.both_join(tag, Standing::NEW));
-    assert_eq!(world.told(), vec![(Target::Parent, Kind::Join); made as usize]);
+    let joins = world.told().into_iter().filter(|told| *told == (Target::Parent, Kind::Join)).count();
+    assert_eq!(joins as u64, made);
     assert_eq!((world.core.take_dead_links(), world.core.creations), (vec![], 0));
     world.both_join(made, Standing::NEW);
     let reason = world.core.pending[&tagged(made)].fault.map(|fault| fault.reason);
@@ -512,4 +514,17 @@ fn a_group_takes_the_memory_of_its_list_of_nodes_as_long_as_it_lives() {
     assert!(own < group && world.core.creations == 0, "{own} and {group} bytes");
     (0..2).for_each(|child| world.frame(Link::Child(ChildIndex(child)), Kind::Leave, &Body::None));
     assert_eq!(world.control_memory().0, 0);
+}
+
+#[test]
+fn creations_that_wait_for_the_verdict_take_no_more_than_the_parent_gathers() {
+    let most = with_little_memory().core.identity.config.limits.creations();
+    let mut world = narrow(config(Some((NodeId(0), ChildIndex(0)))));
+    let begun = (0..1000).take_while(|tag| {
+        world.both_join(*tag, Standing::NEW);
+        world.core.dead.is_empty()
+    });
+    assert!(begun.count() > 0);
+    assert!(world.core.creations + world.core.reserved.bytes() <= most);
+    assert!(matches!(world.core.take_dead_links()[..], [Link::Child(_), ..]), "a child, and never the parent");
 }
