@@ -175,16 +175,51 @@ impl Drop for Channel {
 
 fn dial(url: &ManagerUrl, limit: Limit) -> Result<(TcpStream, SocketAddr), Error> {
     let unreachable = |cause| Error::Unreachable { address: url.address(), cause };
+    let addresses: Vec<SocketAddr> = (url.host(), url.port()).to_socket_addrs().map_err(unreachable)?.collect();
+    reach(&addresses, limit).map_err(unreachable)
+}
+
+/// Connects to the first of these addresses that answers. Each may take its share of what is left
+/// of the time, because one from which nothing comes back would take all of it.
+fn reach(addresses: &[SocketAddr], limit: Limit) -> io::Result<(TcpStream, SocketAddr)> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in (url.host(), url.port()).to_socket_addrs().map_err(unreachable)? {
-        match TcpStream::connect_timeout(&address, limit.left()) {
-            Ok(stream) => return Ok((stream, address)),
+    for (address, untried) in addresses.iter().zip((1..=addresses.len() as u32).rev()) {
+        match TcpStream::connect_timeout(address, limit.left() / untried) {
+            Ok(stream) => return Ok((stream, *address)),
             Err(cause) => last = cause,
         }
     }
-    Err(unreachable(last))
+    Err(last)
 }
 
 /// How long the manager waits for a caller to prove its role and introduce itself.
 pub const HANDSHAKE: Duration = Duration::from_secs(5);
 const SEND: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use socket2::{Domain, Socket, Type};
+
+    use super::*;
+
+    #[test]
+    fn an_address_from_which_nothing_comes_back_leaves_time_for_the_next() {
+        // Linux drops what calls a socket whose queue is full.
+        let hole = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        hole.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        hole.listen(0).unwrap();
+        let lost = hole.local_addr().unwrap().as_socket().unwrap();
+        let mut queue = Vec::new();
+        while let Ok(stream) = TcpStream::connect_timeout(&lost, Duration::from_millis(100)) {
+            queue.push(stream);
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let there = listener.local_addr().unwrap();
+        let limit = Limit::after(Duration::from_secs(4));
+        assert_eq!(reach(&[lost, there], limit).unwrap().1, there);
+        assert!(!limit.is_over(), "nothing is left for the handshake");
+        assert!(reach(&[], limit).unwrap_err().to_string().contains("no address"));
+    }
+}

@@ -1,8 +1,8 @@
 //! The files of credentials: their names, and how they are read and written.
 
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use rustls::pki_types::CertificateDer;
@@ -44,11 +44,39 @@ pub(crate) fn is_open_to(path: &Path, rights: u32) -> bool {
     fs::metadata(path).is_ok_and(|file| file.permissions().mode() & rights != 0)
 }
 
+/// Makes a folder that is missing, and those above it that are. It has exactly these rights,
+/// whatever the umask takes from what is new. Returns whether it was missing.
+pub(crate) fn make_folder(path: &Path, mode: u32) -> Result<bool, Error> {
+    if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty() && !above.exists()) {
+        make_folder(above, mode)?;
+    }
+    let make = || -> io::Result<bool> {
+        match DirBuilder::new().mode(mode).create(path) {
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            made => made?,
+        }
+        let made = fs::metadata(path)?.mode() & 0o7777;
+        // What is beyond the rights comes from the folder above, and stays.
+        let wanted = made & !0o777 | mode;
+        if made != wanted {
+            fs::set_permissions(path, Permissions::from_mode(wanted))?;
+        }
+        Ok(true)
+    };
+    make().map_err(|cause| Error::CannotWrite { path: path.into(), cause })
+}
+
+/// Makes a file that must not exist yet. It has exactly these rights, whatever the umask takes from
+/// what is new.
+fn create(path: &Path, mode: u32) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).append(true).create_new(true).mode(mode).open(path)?;
+    file.set_permissions(Permissions::from_mode(mode))?;
+    Ok(file)
+}
+
 /// Writes a file that must not exist yet.
 pub(crate) fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
-    let write = || -> io::Result<()> {
-        OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(text.as_bytes())
-    };
+    let write = || create(path, mode)?.write_all(text.as_bytes());
     write().map_err(|cause| Error::CannotWrite { path: path.into(), cause })
 }
 
@@ -72,10 +100,22 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Error> {
     write().map_err(|cause| Error::CannotWrite { path: path.into(), cause })
 }
 
-/// Adds lines to a file, which is made if it is not there.
+/// Adds lines to a file, which is made if it is not there. A last line there that has no end, as
+/// editors leave it, gets one: it may be a comment, which would take in the first that is added.
 pub(crate) fn append(path: &Path, lines: &str, mode: u32) -> Result<(), Error> {
     let write = || -> io::Result<()> {
-        OpenOptions::new().append(true).create(true).mode(mode).open(path)?.write_all(lines.as_bytes())
+        let mut file = match create(path, mode) {
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
+                OpenOptions::new().read(true).append(true).open(path)?
+            }
+            made => made?,
+        };
+        let (length, mut last) = (file.metadata()?.len(), *b"\n");
+        if length > 0 {
+            file.read_exact_at(&mut last, length - 1)?;
+        }
+        let end = if last == *b"\n" { "" } else { "\n" };
+        file.write_all(format!("{end}{lines}").as_bytes())
     };
     write().map_err(|cause| Error::CannotWrite { path: path.into(), cause })
 }

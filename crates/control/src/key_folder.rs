@@ -14,9 +14,9 @@
 //! The record of what was issued is there so that withdrawing a holder's certificates takes those,
 //! too, that were renewed since and have not ended.
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,7 +27,8 @@ use crate::authority::{Authority, Issued};
 use crate::certificate::{Certificate, Serial};
 use crate::clock::{date, unix_s};
 use crate::files::{
-    AUTHORITY, AUTHORITY_KEY, USERS, append, certificate_file, first_certificate, key_file, replace, write_new,
+    AUTHORITY, AUTHORITY_KEY, USERS, append, certificate_file, first_certificate, key_file, make_folder, replace,
+    write_new,
 };
 use crate::holder::{Holder, NODES, TENANTS};
 use crate::withdrawn::{self, WITHDRAWN};
@@ -63,7 +64,7 @@ impl KeyFolder {
         if files.any(|file| file.exists()) {
             return Err(Error::Exists { folder: folder.into() });
         }
-        fs::create_dir_all(folder).map_err(|cause| Error::CannotWrite { path: folder.into(), cause })?;
+        make_folder(folder, OPEN)?;
         let (authority, certificate, key) = Authority::new()
             .map_err(|cause| Error::BadCredentials { path: folder.into(), cause: cause.to_string() })?;
         write_new(&self.authority_key, &key, 0o600)?;
@@ -84,15 +85,8 @@ impl KeyFolder {
         let authority = self.authority()?;
         let known = first_certificate(&self.folder.join(AUTHORITY))?;
         let own = holder.folder(&self.folder);
-        let cannot_write = |cause| Error::CannotWrite { path: own.clone(), cause };
-        if let Some(above) = own.parent() {
-            fs::create_dir_all(above).map_err(cannot_write)?;
-        }
-        match fs::create_dir(&own) {
-            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(Error::HolderExists { holder: holder.clone(), folder: own });
-            }
-            made => made.map_err(cannot_write)?,
+        if !make_folder(&own, OPEN)? {
+            return Err(Error::HolderExists { holder: holder.clone(), folder: own });
         }
         let issued = self.issue(&authority, holder, validity)?;
         write_new(&own.join(AUTHORITY), &known, 0o644)?;
@@ -122,9 +116,8 @@ impl KeyFolder {
         };
         let authority = first_certificate(&folder.join(AUTHORITY))?;
         let (certificate, key) = (read(certificate_file(folder, Role::User))?, read(key_file(folder, Role::User))?);
-        match DirBuilder::new().mode(0o755).create(&users) {
-            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => return Ok(users),
-            made => made.map_err(|cause| Error::CannotWrite { path: users.clone(), cause })?,
+        if !make_folder(&users, OPEN)? {
+            return Ok(users);
         }
         write_new(&users.join(AUTHORITY), &authority, 0o644)?;
         write_new(&certificate_file(&users, Role::User), &certificate, 0o644)?;
@@ -229,8 +222,15 @@ impl KeyFolder {
                 added.push(serial);
             }
         }
+        if added.is_empty() {
+            return Ok(added);
+        }
         append(&path, &lines, 0o644)?;
-        Ok(added)
+        // The operator relies on it, and reads no file after it.
+        let listed = withdrawn::read(&path)?;
+        let Some(missing) = added.iter().find(|serial| !listed.contains(*serial)) else { return Ok(added) };
+        let cause = io::Error::other(format!("{missing} was written and is not there: add it, in a line of its own"));
+        Err(Error::CannotWrite { path, cause })
     }
 
     fn authority(&self) -> Result<Authority, Error> {
@@ -271,6 +271,8 @@ impl KeyFolder {
 
 /// How long certificates are valid if nothing else is said: a year.
 pub const VALIDITY: Duration = Duration::from_secs(365 * 86_400);
+/// The rights of folders. Those of the keys in them keep these secret.
+const OPEN: u32 = 0o755;
 /// The record of what was issued.
 const ISSUED: &str = "issued.txt";
 
@@ -337,6 +339,60 @@ mod tests {
         }
         assert_eq!((folder.mode("users/user.key"), folder.mode("user.key")), (0o640, 0o600));
         assert!(matches!(keys.renew(&Holder::node("leaf0").unwrap(), VALIDITY), Err(Error::NotIssued { .. })));
+    }
+
+    #[test]
+    fn a_withdrawal_is_a_line_of_its_own_whatever_the_last_line_of_the_list_is() {
+        let folder = Temporary::new("lines");
+        let keys = KeyFolder::at(&folder.0);
+        keys.create(VALIDITY).unwrap();
+        let path = folder.0.join(WITHDRAWN);
+        for (name, last) in [("astro", "# for the auditors"), ("bio", "0A0B"), ("chem", "\n")] {
+            let tenant = Holder::tenant(name).unwrap();
+            keys.add(&tenant, VALIDITY).unwrap();
+            fs::write(&path, last).unwrap();
+            let serial = keys.certificate(&tenant).unwrap().serial;
+            assert_eq!(keys.withdraw(&tenant).unwrap(), std::slice::from_ref(&serial));
+            assert!(withdrawn::read(&path).unwrap().contains(&serial), "{}", folder.text(WITHDRAWN));
+            assert!(keys.withdraw(&tenant).unwrap().is_empty(), "it is on the list already");
+        }
+    }
+
+    #[test]
+    fn a_strict_umask_changes_no_rights() {
+        const CHILD: &str = "TRIB_TEST_UMASK_FOLDER";
+        if let Some(folder) = std::env::var_os(CHILD) {
+            let (keys, astro) = (KeyFolder::at(folder), Holder::tenant("astro").unwrap());
+            keys.create(VALIDITY).unwrap();
+            keys.add(&astro, VALIDITY).unwrap();
+            keys.withdraw(&astro).unwrap();
+            return;
+        }
+        // The umask is that of a process, in which other tests run; so this one has another.
+        for (umask, name) in [("077", "umask-all"), ("027", "umask-others")] {
+            let above = Temporary::new(name);
+            let folder = Temporary(above.0.join("made"));
+            let own = "key_folder::tests::a_strict_umask_changes_no_rights";
+            let made = std::process::Command::new("sh")
+                .args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\"")])
+                .arg(std::env::current_exe().unwrap())
+                .args(["--exact", own])
+                .env(CHILD, &folder.0)
+                .output()
+                .unwrap();
+            assert!(made.status.success(), "{made:?}");
+            for open in ["..", "", "users", "tenants", "tenants/astro"] {
+                assert_eq!(folder.mode(open), 0o755, "{umask}: {open}");
+            }
+            for read in
+                ["ca.pem", "manager.pem", "users/ca.pem", "users/user.pem", "tenants/astro/user.pem", WITHDRAWN, ISSUED]
+            {
+                assert_eq!(folder.mode(read), 0o644, "{umask}: {read}");
+            }
+            for secret in [AUTHORITY_KEY, "manager.key", "user.key", "users/user.key", "tenants/astro/user.key"] {
+                assert_eq!(folder.mode(secret), 0o600, "{umask}: {secret}");
+            }
+        }
     }
 
     #[test]

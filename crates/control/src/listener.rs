@@ -47,6 +47,8 @@ impl Listener {
     pub fn accept(&self) -> Result<Pending, Error> {
         let (stream, address) =
             self.socket.accept().map_err(|cause| Error::Socket { what: "accept a connection".into(), cause })?;
+        // A listener for both families shows an IPv4 address as a mapped one.
+        let address = SocketAddr::new(address.ip().to_canonical(), address.port());
         Ok(Pending { stream, address, doors: self.doors.clone(), unfinished: self.unfinished.clone() })
     }
 

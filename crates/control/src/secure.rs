@@ -77,6 +77,9 @@ impl Secure {
             if inbox.closed {
                 return Err(self.closed());
             }
+            if limit.is_over() {
+                return Err(self.timeout(limit));
+            }
             self.fill(&mut inbox, Some(limit))?;
         }
     }
@@ -96,6 +99,8 @@ impl Secure {
         // The message before has been dealt with.
         let waiting = inbox.plain.len();
         inbox.room.hold(waiting);
+        // A side that sends on and on has no more time than one that says nothing.
+        let mut over = None;
         loop {
             match frame::take(&mut inbox.plain) {
                 Ok(Some(json)) => {
@@ -103,7 +108,13 @@ impl Secure {
                     return Ok(json);
                 }
                 Ok(None) if inbox.closed => return Err(self.closed()),
-                Ok(None) => self.fill_in_time(&mut inbox, limit)?,
+                Ok(None) => {
+                    if let Some(limit) = over {
+                        return Err(self.timeout(limit));
+                    }
+                    self.fill_in_time(&mut inbox, limit)?;
+                    over = limit.filter(Limit::is_over);
+                }
                 Err(cause) => {
                     self.close();
                     return Err(Error::Malformed { address: self.name.clone(), cause });
@@ -125,7 +136,7 @@ impl Secure {
         self.tls().send_close_notify();
         let said = self.flush(limit).is_ok() && self.stream.shutdown(Shutdown::Write).is_ok();
         let mut inbox = lock(&self.inbox);
-        while said && !inbox.closed && self.fill(&mut inbox, Some(limit)).is_ok() {
+        while said && !inbox.closed && !limit.is_over() && self.fill(&mut inbox, Some(limit)).is_ok() {
             inbox.plain.clear();
         }
         self.close();

@@ -385,6 +385,40 @@ fn strangers_without_tls_or_words_cost_only_their_time_limit() {
 }
 
 #[test]
+fn one_that_sends_on_and_on_has_no_more_time_than_one_that_is_silent() {
+    let (folder, brief) = (Folder::with_credentials(), Duration::from_millis(100));
+    // A handshake of 64 KiB, byte by byte, which takes seconds at least.
+    let listener = folder.listener();
+    let mut trickle = TcpStream::connect(listener.address()).unwrap();
+    trickle.set_nodelay(true).unwrap();
+    let sending = thread::spawn(move || {
+        let record = [&[22, 3, 1, 64, 0, 1, 0, 255, 255][..], &[0; 16_380]].concat();
+        let mut bytes = record.iter().chain(std::iter::repeat_n(&record, 3).flatten());
+        bytes.all(|byte| {
+            thread::sleep(Duration::from_micros(100));
+            trickle.write_all(&[*byte]).is_ok()
+        })
+    });
+    assert!(matches!(listener.accept().unwrap().establish(brief), Err(Error::Timeout { .. })));
+    assert!(!sending.join().unwrap(), "it is cut off");
+
+    let (server, client) = meet(&folder, |at| Channel::connect(&folder.url(at), Role::User, LIMIT));
+    let (server, client) = (server.unwrap(), client.unwrap());
+    // What is there may be a whole message, and the time is for what can be read in it.
+    let long = text("x".repeat(100_000));
+    client.send(&long).unwrap();
+    assert!(matches!(server.recv::<Hello>(Some(Duration::ZERO)), Err(Error::Timeout { .. })));
+    assert_eq!(server.recv::<Hello>(Some(LIMIT)).unwrap(), long);
+    let (end, word) = (Instant::now() + LIMIT, text("x".repeat(10_000)));
+    thread::scope(|scope| {
+        let sending = scope.spawn(|| while Instant::now() < end && client.send(&word).is_ok() {});
+        server.finish(brief);
+        sending.join().unwrap();
+    });
+    assert!(Instant::now() < end, "the channel is closed when the time for a last word is over");
+}
+
+#[test]
 fn what_is_no_message_closes_the_channel() {
     let folder = Folder::with_credentials();
     let (server, client) = meet(&folder, |at| Channel::connect(&folder.url(at), Role::User, LIMIT));
