@@ -26,9 +26,6 @@ pub enum Error {
     /// Signal handlers cannot be set.
     #[error("cannot watch for signals: {0}")]
     Signals(io::Error),
-    /// The supervisor's socket cannot be written to.
-    #[error("cannot tell the supervisor at $NOTIFY_SOCKET: {0}")]
-    Notify(io::Error),
     /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),

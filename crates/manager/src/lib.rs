@@ -109,13 +109,20 @@ pub fn run(options: &Options, watch: impl FnOnce(Observer) -> io::Result<()>) ->
     let signals = watch_signals()?;
     let manager = Manager::bind(options)?;
     watch(manager.observer()).map_err(Error::Thread)?;
-    notify::ready(Some(manager.address())).map_err(Error::Notify)?;
+    told(notify::ready(Some(manager.address())));
     tracing::info!(address = %manager.address(), "manager ready");
     let signal = wait(&manager, &signals);
     tracing::info!(?signal, "manager stopping");
-    notify::stopping().map_err(Error::Notify)?;
+    told(notify::stopping());
     manager.shutdown();
     Ok(())
+}
+
+/// Warns if the supervisor could not be told: the manager serves without it, too.
+fn told<T>(told: io::Result<T>) {
+    if let Err(error) = told {
+        tracing::warn!(%error, "cannot tell the supervisor");
+    }
 }
 
 /// The signals to a manager. They come from a thread of their own, which ends with the
@@ -151,9 +158,7 @@ fn wait(manager: &Manager, signals: &Receiver<i32>) -> Option<i32> {
             tracing::error!("the manager takes no connections any more: its supervisor is to restart it");
             return signals.recv().ok();
         }
-        if let Err(error) = watchdog.feed(Instant::now()) {
-            tracing::warn!(%error, "cannot tell the supervisor");
-        }
+        told(watchdog.feed(Instant::now()));
     }
 }
 

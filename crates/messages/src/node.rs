@@ -21,8 +21,8 @@
 //! ```
 //! All grants of a job go out at once: a node's parent may not have its own yet, so the node tries
 //! again until it is let in. A node that loses the manager goes on serving its jobs and registers
-//! again until it succeeds; a job whose `End` it may have missed is forgotten when its children are
-//! gone.
+//! again until it succeeds. The manager answers its `Hosts` with the `End` of each job that has
+//! ended meanwhile; one of which a manager knows nothing is forgotten when its children are gone.
 //!
 //! A deputy, a rank that hosts nodes of its own job, speaks the same from the moment at which it
 //! hosts one; it begins with [`Request::Serve`](crate::request::Request::Serve), and nothing is

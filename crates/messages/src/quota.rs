@@ -423,9 +423,9 @@ pub const QUOTA: [QuotaRow; 24] = [
         .means("[further nodes](#backups-and-deputies) that may host each node of the job's trees, if there are as many"),
     row(QuotaField::Deputies, "deputies", "ranks", [0, DEPUTIES_MAX as u64, 1], [2, DEPUTIES_MAX as u64])
         .means("[ranks of the job](#backups-and-deputies) that may host each node of its trees when no node does; without any, and without `backups`, the job does not go on when a node dies"),
-    row(QuotaField::DeputyMemory, "deputy_memory", "bytes", [1, u64::MAX, 1], [1 << 30, 16 << 30])
+    row(QuotaField::DeputyMemory, "deputy_memory", "bytes", [1, u64::MAX, 1], [16 << 30, 16 << 30])
         .said_by(Speaker::Fabric)
-        .means("bytes of buffers for which one rank may be a deputy; they are touched when it hosts a node"),
+        .means("bytes of buffers for which one rank may be a deputy, of which the maximum counts; they are touched when it hosts a node"),
     row(QuotaField::RankMemory, "rank_memory", "bytes", [1, u64::MAX, 1], [64 << 20, u64::MAX])
         .means("bytes that a rank keeps, over all its groups, of what it has given to operations that are over and whose results other ranks may lack; beyond them it begins nothing new until they have theirs"),
     row(QuotaField::Recovery, "recovery", "", [0, 2, 1], [Recovery::Retry as u64, Recovery::Strict as u64])

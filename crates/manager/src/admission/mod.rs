@@ -5,6 +5,7 @@
 //!   candidates which processes may host each logical node, so that the job goes on when one dies
 //!   deputies   which ranks of the job are among them
 //!   install    grants, and the wait until the nodes have them
+//!   ticket     what ranks are told, and what a job does without where that is too long
 //!   ending     what a job had is given back, and how it ended is remembered
 //!   unheld     the end of jobs that no connection holds, with their last rank
 //!   presence   whether a job has ranks left
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use trib_control::clock::unix_ms;
 use trib_keys::JobKey;
-use trib_messages::job::{JobTicket, Limits, NodeGrant, Pass, TicketNode};
+use trib_messages::job::{JobTicket, Limits, Pass};
 use trib_messages::levels::Levels;
 use trib_messages::policy::Recovery;
 use trib_messages::prediction::{Prediction, PredictionStatus};
@@ -34,6 +35,7 @@ use self::candidates::Candidates;
 use self::ending::forget;
 use self::ground::{Sessions, find_nodes, make_limits};
 use self::install::{FIRST_EPOCH, Patience, grants, install, install_backups};
+use self::ticket::{Hosting, excess, too_long};
 use crate::fabric::Fabric;
 use crate::names::names;
 use crate::planning::lanes::Lanes;
@@ -52,6 +54,7 @@ mod ground;
 mod install;
 mod presence;
 mod secret;
+mod ticket;
 pub(crate) mod unheld;
 
 /// Plans the job, takes its quota, for which it may have to wait, and installs it at every node of
@@ -82,14 +85,15 @@ fn try_admit(
 ) -> Result<JobTicket, Refusal> {
     fabric.tenancy.check_hosts(applicant.tenant, &request.hosts)?;
     let (mut job, mut patience) = (job, Patience::of(request, &fabric.time));
-    let mut levels = Levels::Numa;
+    // What its ranks host is what a job does without first.
+    let mut hosting = Hosting::ALL;
     loop {
-        match attempt(fabric, job, request, applicant, (&mut patience, levels))? {
+        match attempt(fabric, job, request, applicant, (&mut patience, hosting))? {
             Attempt::Admitted(ticket) => return Ok(*ticket),
             // Every attempt goes around one late node more, until the job cannot do without those
             // that are late.
             Attempt::Late => {}
-            Attempt::Unsettled => levels = Levels::None,
+            Attempt::Unsettled(less) => hosting = less,
         }
         // Nodes may still have to end the job under its old number.
         job = fabric.jobs.number();
@@ -102,20 +106,21 @@ enum Attempt {
     /// Nodes are late with their answer that were not late when the job was planned, because
     /// another tree may do without them.
     Late,
-    /// Some node in a rank's process would have no other process to go to.
-    Unsettled,
+    /// Some node in a rank's process would have no other process to go to, or the ticket is too
+    /// long. The job is to be planned again with no more than this in its ranks.
+    Unsettled(Hosting),
 }
 
-/// Plans and installs the job once, with these levels of nodes in ranks at most.
+/// Plans and installs the job once, with so much in its ranks at most.
 fn attempt(
     fabric: &Fabric,
     job: JobId,
     request: &JobRequest,
     applicant: &Applicant<'_>,
-    (patience, levels): (&mut Patience, Levels),
+    (patience, hosting): (&mut Patience, Hosting),
 ) -> Result<Attempt, Refusal> {
     let Laid { lanes, planned, stripe_threshold, rank_memory, further, claims, around } =
-        make_lanes(fabric, request, levels)?;
+        make_lanes(fabric, request, hosting)?;
     let Lanes { plan, tickets: lanes, status: told } = lanes;
     let sessions = find_nodes(fabric, &plan)?;
     let (prediction, predicted) = predict(fabric, request, &planned, stripe_threshold, &sessions).unzip();
@@ -129,11 +134,12 @@ fn attempt(
             settled => break settled?,
         }
     };
+    // Nobody asks for it, so that its maximum is all there is to it.
     let deputy_memory = fabric.topology.limits()[QuotaField::DeputyMemory].maximum;
     candidates.bound_deputies(&limits, deputy_memory);
     let is_settled = |candidates: &Candidates<'_>| candidates.recovers() || plan.at_nodes().count() == plan.nodes.len();
     if !is_settled(&candidates) {
-        return Ok(Attempt::Unsettled);
+        return Ok(Attempt::Unsettled(hosting.without_levels()));
     }
     let in_line = Duration::from_millis(request.wait_ms.unwrap_or(0).into());
     let primaries = candidates.primary_sites();
@@ -161,10 +167,10 @@ fn attempt(
     let is_late = |(index, _): (usize, &PlanNode)| candidates.sessions()[&index].late_ms().is_some();
     let needs_late = fabric.topology.graph().is_none() || plan.at_nodes().any(is_late);
     let (mut job, mut refusals) = (job, 0);
-    let (grants, deputies, limits) = loop {
+    let ticket = loop {
         let charge = reserve(fabric, applicant, &plan, &limits, &mut candidates, &taken);
         if !is_settled(&candidates) {
-            return Ok(Attempt::Unsettled);
+            return Ok(Attempt::Unsettled(hosting.without_levels()));
         }
         let limits = match candidates.recovers() {
             true => limits.clone(),
@@ -185,6 +191,26 @@ fn attempt(
         };
         let nodes = status.nodes.clone();
         let (grants, deputies) = grants(&status, &key, &limits, &plan, &candidates);
+        let ticket = JobTicket {
+            job,
+            epoch: FIRST_EPOCH,
+            key: key.clone(),
+            nodes: ticket::nodes(&grants, &deputies, &plan, &candidates),
+            lanes: lanes.clone(),
+            stripe_threshold,
+            rank_memory,
+            prediction: prediction.clone(),
+            processes: processes.clone(),
+            recovers: candidates.recovers(),
+            deputies,
+            pass: pass.clone(),
+            limits,
+        };
+        if let Some(bytes) = excess(&ticket) {
+            let less = hosting.less(ticket.limits.recovery == Recovery::Strict).ok_or_else(|| too_long(bytes))?;
+            tracing::warn!(job = job.0, bytes, ?less, "the job's ticket is too long: its ranks get to host less");
+            return Ok(Attempt::Unsettled(less));
+        }
         let ways = Ways::of(&request.hosts, &planned, &fabric.topology);
         let belongings = Belongings { footprint: footprint.as_ref(), pass: &pass };
         fabric.jobs.enter(status, &belongings, processes.clone(), ways)?;
@@ -198,7 +224,7 @@ fn attempt(
             session.forget(job);
         }
         if matches!(installed, Ok(true)) {
-            break (grants, deputies, limits);
+            break ticket;
         }
         forget(fabric, job, None);
         // No rank has connected there, and a node that did not install the job will not say that it
@@ -217,33 +243,7 @@ fn attempt(
     };
     tracing::info!(job = job.0, name = request.name, user = request.user, ranks = request.hosts.len(), "job admitted");
     fabric.trees.hold(job, claims);
-    let recovers = candidates.recovers();
-    let nodes = grants.into_iter().map(|(_, grant)| grant).chain(deputies.iter().map(|deputy| deputy.grant.clone()));
-    let primaries = nodes.filter(|grant| grant.candidate == 0);
-    let node = |NodeGrant { node, name, parent, in_ranks, .. }: NodeGrant| TicketNode {
-        node,
-        candidates: candidates.told(&plan.nodes[usize::from(node.0)], name),
-        parent: parent.map(|parent| (parent.node, parent.child)),
-        in_ranks: !in_ranks.is_empty(),
-    };
-    let mut nodes: Vec<TicketNode> = primaries.map(node).collect();
-    nodes.sort_by_key(|node| node.node);
-    let epoch = FIRST_EPOCH;
-    Ok(Attempt::Admitted(Box::new(JobTicket {
-        job,
-        epoch,
-        key,
-        limits,
-        nodes,
-        lanes,
-        stripe_threshold,
-        rank_memory,
-        prediction,
-        processes,
-        recovers,
-        deputies,
-        pass,
-    })))
+    Ok(Attempt::Admitted(Box::new(ticket)))
 }
 
 /// A job that wants all its ranks to agree needs a process that takes over from each node.
@@ -329,7 +329,7 @@ struct Laid {
     around: Vec<String>,
 }
 
-fn make_lanes(fabric: &Fabric, request: &JobRequest, levels: Levels) -> Result<Laid, Refusal> {
+fn make_lanes(fabric: &Fabric, request: &JobRequest, hosting: Hosting) -> Result<Laid, Refusal> {
     let ranks = request.hosts.len();
     check_ranks(ranks as u64)?;
     let as_read = |refusal| since_start(refusal, fabric.started_ms);
@@ -337,7 +337,7 @@ fn make_lanes(fabric: &Fabric, request: &JobRequest, levels: Levels) -> Result<L
     let here = fabric.registry.all_answering();
     let able: Vec<bool> = request.deputies.iter().map(|listens| deputies::is_able(*listens)).collect();
     // A rank that has told nothing listens nowhere.
-    let levels = if able.len() == ranks { levels.min(wish.levels) } else { Levels::None };
+    let levels = if able.len() == ranks { hosting.levels.min(wish.levels) } else { Levels::None };
     let program = Program { hosts: &request.hosts, domains: &request.domains, levels, able: &able };
     let planned = fabric.trees.plan(&fabric.topology, &program, &here, &wish);
     let Planned { lanes: planned, claims, around } = planned.map_err(|error| match &error {
@@ -348,8 +348,9 @@ fn make_lanes(fabric: &Fabric, request: &JobRequest, levels: Levels) -> Result<L
         }
     })?;
     let lanes = Lanes::over(&planned, &fabric.topology, &wish).map_err(as_read)?;
-    let Wish { stripe_threshold, rank_memory, backups, deputies, .. } = wish;
-    Ok(Laid { lanes, planned, stripe_threshold, rank_memory, further: (backups, deputies), claims, around })
+    let further = (wish.backups, wish.deputies.min(hosting.deputies));
+    let Wish { stripe_threshold, rank_memory, .. } = wish;
+    Ok(Laid { lanes, planned, stripe_threshold, rank_memory, further, claims, around })
 }
 
 /// Predicts for which operations the job's trees are as fast as its hosts alone.

@@ -48,9 +48,13 @@ impl Watch {
         Watch { begin: fabric.time.now(), quiet: BTreeMap::new() }
     }
 
-    /// Asks the nodes of such jobs, and ends those of which no rank is left.
+    /// Asks the nodes of such jobs, and ends those of which no rank is left. What ended jobs had is
+    /// given back if only nodes are in the way that are down.
     pub(crate) fn glance(&mut self, fabric: &Fabric) {
         give_up(fabric);
+        for node in fabric.registry.all_silent().iter().filter(|node| is_down(fabric, node)) {
+            fabric.tenancy.silent(node);
+        }
         let jobs = fabric.jobs.unheld();
         let told = ask(fabric, nodes_of(&jobs));
         let (now, mut still_quiet) = (fabric.time.now(), BTreeMap::new());

@@ -157,6 +157,11 @@ pub(crate) fn hear(fabric: &Fabric, session: &Session, message: NodeMessage) -> 
         NodeMessage::Installed { job, node } => (job, node, Outcome::Installed),
         NodeMessage::Rejected { job, node, refusal } => (job, node, Outcome::Rejected(refusal)),
         NodeMessage::Hosts { jobs } => {
+            // A job ended while the node was away, and a backup that no rank has called would keep
+            // it for ever.
+            for job in fabric.jobs.over(&session.name, &jobs) {
+                session.post(ManagerMessage::End { job });
+            }
             end_unheld(fabric, fabric.jobs.hosted(&session.name, &jobs));
             return Ok(());
         }

@@ -1,5 +1,6 @@
 //! A user's conversation: jobs, rendezvous, status.
 
+use trib_control::MESSAGE_MAX;
 use trib_messages::job::JobTicket;
 use trib_messages::jobs::JobEnd;
 use trib_messages::reply::{Refusal, Reply, Resource};
@@ -48,6 +49,26 @@ pub(crate) fn answer(fabric: &Fabric, asker: &Asker<'_>, request: Request, held:
         fabric.ledger.refuse(refusal);
     }
     Some(reply)
+}
+
+/// The answer instead of a reply that is longer than a message may be. A job of which rank 0 gets
+/// no ticket ends.
+pub(crate) fn too_long(fabric: &Fabric, reply: &Reply, bytes: usize, held: &mut Vec<JobId>) -> Refusal {
+    let (what, remedy) = match reply {
+        Reply::Granted(_) => ("the job's ticket", "use fewer ranks, or ask for fewer lanes"),
+        Reply::Explanation(_) => ("the answer", "ask for one group of the job"),
+        _ => ("the answer", "ask for one job, as `trib explain` does"),
+    };
+    let text = format!("{what} has {bytes} bytes, at most {MESSAGE_MAX} travel at once: {remedy}");
+    if let Reply::Granted(JobTicket { job, .. }) = reply
+        && held.contains(job)
+    {
+        held.retain(|other| other != job);
+        end(fabric, *job, JobEnd::GivenUp { why: text.clone() });
+    }
+    let refusal = too_much(Resource::Request, bytes as u64, MESSAGE_MAX as u64, text);
+    fabric.ledger.refuse(&refusal);
+    refusal
 }
 
 /// The connection that held these jobs has ended without a word.

@@ -48,6 +48,13 @@ impl Registry {
         nodes.values().filter(answers).map(|session| session.name.clone()).collect()
     }
 
+    /// The names of the nodes that are connected and do not answer.
+    pub(crate) fn all_silent(&self) -> Vec<String> {
+        let nodes = lock(&self.nodes);
+        let is_silent = |session: &&Arc<Session>| !session.is_lost() && session.silent_ms().is_some();
+        nodes.values().filter(is_silent).map(|session| session.name.clone()).collect()
+    }
+
     /// One beat of the search for nodes that do not answer.
     pub(crate) fn beat(&self, now_ms: u64) {
         let sessions: Vec<_> = lock(&self.nodes).values().cloned().collect();

@@ -109,7 +109,7 @@ impl Rendezvous {
             }
         };
         if let Some(request) = program.complete() {
-            self.settle(&meeting, &program, admit(&request, meeting.tenant.as_deref()));
+            self.settle(&meeting, &program, || admit(&request, meeting.tenant.as_deref()));
         }
         let verdict = self.wait(&meeting, &program, number, &is_gone, &refused);
         if let (Some(verdict), 0, true) = (&verdict, number, is_gone()) {
@@ -156,10 +156,10 @@ impl Rendezvous {
         Ok(program)
     }
 
-    fn settle(&self, key: &Meeting, program: &Arc<Program>, outcome: Result<JobTicket, Refusal>) {
-        self.remove(key, program);
-        lock(&program.state).verdict = Some(Arc::new(outcome));
-        program.settled.notify_all();
+    /// Tells all ranks what `decide` returns.
+    fn settle(&self, key: &Meeting, program: &Arc<Program>, decide: impl FnOnce() -> Result<JobTicket, Refusal>) {
+        let mut settling = Settling { rendezvous: self, key, program, outcome: None };
+        settling.outcome = Some(decide());
     }
 
     fn wait(
@@ -184,14 +184,17 @@ impl Rendezvous {
                 continue;
             }
             if self.time.now() >= state.end {
-                let others = lock(&self.programs).keys().any(|other| other.text == key.text && other != key);
-                let refusal = state.incomplete(&key.text, others);
-                let hosts: Vec<String> = state.present.values().map(|rank| rank.host.clone()).collect();
-                // From here on no rank can join or complete it.
+                // From here on no rank can join or complete it, or leave it.
                 state.admitting = true;
+                let hosts: Vec<String> = state.present.values().map(|rank| rank.host.clone()).collect();
+                // A rank that joins has the list of programs locked and waits for this state.
                 drop(state);
-                refused(&refusal, &hosts);
-                self.settle(key, program, Err(refusal));
+                self.settle(key, program, || {
+                    let others = lock(&self.programs).keys().any(|other| other.text == key.text && other != key);
+                    let refusal = lock(&program.state).incomplete(&key.text, others);
+                    refused(&refusal, &hosts);
+                    Err(refusal)
+                });
             } else if is_gone() {
                 state.present.remove(&number);
                 let empty = state.present.is_empty();
@@ -210,6 +213,28 @@ impl Rendezvous {
         if programs.get(key).is_some_and(|other| Arc::ptr_eq(other, program)) {
             programs.remove(key);
         }
+    }
+}
+
+/// A program that is being decided about. When this goes, its ranks have their verdict: after a
+/// panic they would wait for ever without one.
+struct Settling<'a> {
+    rendezvous: &'a Rendezvous,
+    key: &'a Meeting,
+    program: &'a Arc<Program>,
+    outcome: Option<Result<JobTicket, Refusal>>,
+}
+
+impl Drop for Settling<'_> {
+    fn drop(&mut self) {
+        let failed = || {
+            let text = "the manager failed while it decided about the program, and its log says where: start the program again, and report that";
+            Err(refuse(Resource::Rendezvous, None, text))
+        };
+        let outcome = self.outcome.take().unwrap_or_else(failed);
+        self.rendezvous.remove(self.key, self.program);
+        lock(&self.program.state).verdict = Some(Arc::new(outcome));
+        self.program.settled.notify_all();
     }
 }
 
@@ -277,6 +302,13 @@ impl State {
 fn check(rank: &AttachRequest) -> Result<(), Refusal> {
     let (number, size) = (u64::from(rank.rank), u64::from(rank.size));
     check_ranks(size)?;
+    if rank.size > MEETING_MAX {
+        let text = format!(
+            "{size} ranks cannot meet at the manager, where each waits on a connection of its own and one tenant has at most {MEETING_MAX}: \
+             start the program under its MPI, or give the job an exchange of its own (`trib_params.oob`), so that rank 0 asks for all"
+        );
+        return Err(too_much(Resource::Connections, size, MEETING_MAX.into(), text));
+    }
     if number >= size {
         let text = format!("rank {number} of {size} ranks cannot be: ranks count from 0");
         return Err(too_much(Resource::Request, number, size.saturating_sub(1), text));
@@ -288,8 +320,94 @@ fn check(rank: &AttachRequest) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// The largest number of ranks that can meet. A tenant has as many connections, and all ranks of a
+/// program wait at once.
+pub(crate) const MEETING_MAX: u32 = 5376;
 const PATIENCE_MS: u64 = 60_000;
 const PATIENCE_MAX_MS: u32 = 3_600_000;
 const NAME_MAX: usize = 1024;
 /// How often the connection of a waiting rank is looked at.
 const GLANCE: Duration = Duration::from_millis(250);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+
+    fn rank(rank: u32, size: u32) -> AttachRequest {
+        AttachRequest {
+            rendezvous: "here".into(),
+            rank,
+            size,
+            host: format!("h{rank}"),
+            pid: 0,
+            deputy: None,
+            domain: None,
+            ask: QuotaAsk::default(),
+            name: "prog".into(),
+            user: "ann".into(),
+            wait_ms: None,
+            patience_ms: None,
+        }
+    }
+
+    /// Attaches a rank to a program about which a request fails so.
+    fn attach(
+        rendezvous: &Rendezvous,
+        rank: &AttachRequest,
+        admit: impl FnOnce() -> Result<JobTicket, Refusal>,
+    ) -> Verdict {
+        rendezvous.attach((rank, None), |_, _| admit(), |_| {}, |_, _| {}, || false).unwrap()
+    }
+
+    #[test]
+    fn a_rank_whose_patience_ends_holds_up_none_that_joins() {
+        let rendezvous = Rendezvous::new(Time::default());
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| attach(&rendezvous, &rank(0, 2), || panic!("the program is not complete")));
+            let end = Instant::now() + LIMIT;
+            while rendezvous.gathering() == 0 {
+                assert!(Instant::now() < end);
+                thread::yield_now();
+            }
+            // A rank that joins has the list, and waits for the state of its program.
+            let programs = lock(&rendezvous.programs);
+            let program = programs.values().next().unwrap().clone();
+            lock(&program.state).end = Instant::now();
+            while !program.state.try_lock().is_ok_and(|state| state.admitting) {
+                assert!(Instant::now() < end, "the state is held while the list is waited for");
+                thread::yield_now();
+            }
+            drop(programs);
+            let verdict = waiting.join().unwrap();
+            let refusal = verdict.as_ref().as_ref().unwrap_err();
+            assert!(refusal.text.contains("missing: rank 1"), "{refusal}");
+        });
+    }
+
+    #[test]
+    fn after_a_panic_the_other_ranks_are_told_and_the_text_is_free() {
+        let rendezvous = Arc::new(Rendezvous::new(Time::default()));
+        let (sender, verdicts) = mpsc::channel();
+        for number in [0, 1] {
+            let (rendezvous, sender) = (rendezvous.clone(), sender.clone());
+            thread::spawn(move || sender.send(attach(&rendezvous, &rank(number, 2), || panic!("a bug"))));
+        }
+        // The thread of the rank that came last has decided, and is gone.
+        let told = verdicts.recv_timeout(LIMIT).expect("the other rank waits");
+        assert!(told.as_ref().as_ref().unwrap_err().text.contains("start the program again"), "{told:?}");
+        assert_eq!(rendezvous.gathering(), 0);
+    }
+
+    #[test]
+    fn more_ranks_than_a_tenant_has_connections_are_refused() {
+        let refusal = check(&rank(0, MEETING_MAX + 1)).unwrap_err();
+        assert_eq!((refusal.asked, refusal.available), (5377, 5376));
+        assert!(refusal.text.contains("trib_params.oob"), "{refusal}");
+        assert_eq!(check(&rank(0, MEETING_MAX)), Ok(()));
+    }
+
+    const LIMIT: Duration = Duration::from_secs(20);
+}

@@ -242,6 +242,14 @@ impl Jobs {
         })
     }
 
+    /// Those of these jobs that have left, of which a node says that it has them: it has missed
+    /// their end.
+    pub(crate) fn over(&self, node: &str, jobs: &[JobId]) -> Vec<JobId> {
+        let table = self.lock();
+        let is_over = |id: &JobId| !table.live.contains_key(id) && table.departed.at(*id, node).is_some();
+        jobs.iter().copied().filter(is_over).collect()
+    }
+
     /// A job is not at this node any more. Returns the jobs that are at no node any more, and held
     /// by no connection.
     pub(crate) fn left(&self, node: &str, job: JobId) -> Vec<JobId> {

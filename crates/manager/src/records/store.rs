@@ -9,8 +9,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
-use redb::{Database, ReadableDatabase as _, ReadableTable, TableDefinition};
+use redb::{Database, DatabaseError, ReadableDatabase as _, ReadableTable, TableDefinition};
 use serde::de::DeserializeOwned;
 use trib_messages::job::Pass;
 use trib_messages::jobs::PastJob;
@@ -19,12 +20,18 @@ use trib_topology::trees::Footprint;
 use trib_wire::ids::JobId;
 
 use super::jobs::Belongings;
+use crate::lock::lock;
 
 /// The file.
 pub(crate) struct Store {
     path: PathBuf,
-    database: Database,
+    opener: Opener,
+    /// `None` after a failure. A database that could not write once, because the disk was full,
+    /// takes nothing more; one that is opened anew does, when there is room again.
+    database: Mutex<Option<Database>>,
 }
+
+type Opener = Box<dyn Fn() -> Result<Database, DatabaseError> + Send + Sync>;
 
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -53,9 +60,12 @@ pub(crate) struct Kept {
 impl Store {
     /// Opens the file or makes an empty one. Only one manager at a time can have it open.
     pub(crate) fn open(path: &Path) -> Result<Store, StoreError> {
-        let wrong = |cause: String| StoreError { what: "open", path: path.to_owned(), cause };
-        let database = Database::create(path).map_err(|error| wrong(error.to_string()))?;
-        let store = Store { path: path.to_owned(), database };
+        let file = path.to_owned();
+        Store::opened_by(path, Box::new(move || Database::create(&file)))
+    }
+
+    fn opened_by(path: &Path, opener: Opener) -> Result<Store, StoreError> {
+        let store = Store { path: path.to_owned(), opener, database: Mutex::new(None) };
         // This makes the tables, which readers need.
         store.write("open", |_| Ok(()))?;
         Ok(store)
@@ -64,8 +74,8 @@ impl Store {
     /// All that is kept. A record that cannot be read is from another version, and its job is left
     /// to its nodes.
     pub(crate) fn load(&self) -> Result<Kept, StoreError> {
-        let read = || -> Result<Kept, redb::Error> {
-            let transaction = self.database.begin_read()?;
+        self.with("read", |database| {
+            let transaction = database.begin_read()?;
             let last = transaction.open_table(NUMBERS)?.get(LAST)?.map_or(0, |number| number.value());
             let jobs = records(&transaction.open_table(JOBS)?)?.into_iter().map(|(_, job)| job).collect();
             let footprints = records(&transaction.open_table(FOOTPRINTS)?)?;
@@ -76,8 +86,7 @@ impl Store {
             past.extend(records(&transaction.open_table(REFUSED)?)?);
             let past = past.into_iter().map(|(_, job)| job).collect();
             Ok(Kept { last, jobs, footprints, passes, past })
-        };
-        read().map_err(|error| self.wrong("read", &error.to_string()))
+        })
     }
 
     /// Keeps a job, with what belongs to it and the last number that was given.
@@ -123,19 +132,30 @@ impl Store {
     }
 
     fn write(&self, what: &'static str, change: impl FnOnce(&mut Tables<'_>) -> Changed) -> Done {
-        let write = || -> Result<(), redb::Error> {
-            let transaction = self.database.begin_write()?;
+        self.with(what, |database| {
+            let transaction = database.begin_write()?;
             let (jobs, footprints) = (transaction.open_table(JOBS)?, transaction.open_table(FOOTPRINTS)?);
             let (ended, refused) = (transaction.open_table(ENDED)?, transaction.open_table(REFUSED)?);
             let (passes, numbers) = (transaction.open_table(PASSES)?, transaction.open_table(NUMBERS)?);
             change(&mut Tables { jobs, footprints, passes, ended, refused, numbers })?;
             Ok(transaction.commit()?)
-        };
-        write().map_err(|error| self.wrong(what, &error.to_string()))
+        })
     }
 
-    fn wrong(&self, what: &'static str, cause: &str) -> StoreError {
-        StoreError { what, path: self.path.clone(), cause: cause.to_owned() }
+    /// Works with the database, which is opened if it is not open, and closed after a failure.
+    fn with<T>(
+        &self,
+        what: &'static str,
+        work: impl FnOnce(&Database) -> Result<T, redb::Error>,
+    ) -> Result<T, StoreError> {
+        let mut open = lock(&self.database);
+        let done = || -> Result<T, redb::Error> {
+            let database = open.take().map_or_else(&self.opener, Ok)?;
+            let done = work(&database)?;
+            *open = Some(database);
+            Ok(done)
+        };
+        done().map_err(|error| StoreError { what, path: self.path.clone(), cause: error.to_string() })
     }
 }
 
@@ -201,6 +221,13 @@ const LAST: &str = "last job";
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::io;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use redb::StorageBackend;
+    use redb::backends::FileBackend;
     use trib_messages::jobs::{JobEnd, Names};
     use trib_messages::reply::{LaneStatus, Resource};
     use trib_messages::tenant::JobCharge;
@@ -266,6 +293,68 @@ mod tests {
         let job =
             PastJob { id, name, user, tenant: None, ranks, hosts, root, began_ms, ended_ms, times, outcome, fallback };
         Entry { job, forgotten: forgotten.map(JobId) }
+    }
+
+    /// A file on a disk that is full once.
+    #[derive(Debug)]
+    struct OnDisk {
+        file: FileBackend,
+        full: Arc<AtomicBool>,
+    }
+
+    impl StorageBackend for OnDisk {
+        fn len(&self) -> io::Result<u64> {
+            self.file.len()
+        }
+
+        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+            self.file.read(offset, out)
+        }
+
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.file.set_len(len)
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            self.file.sync_data()
+        }
+
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+            match self.full.swap(false, Ordering::Relaxed) {
+                true => Err(io::ErrorKind::StorageFull.into()),
+                false => self.file.write(offset, data),
+            }
+        }
+
+        fn close(&self) -> io::Result<()> {
+            self.file.close()
+        }
+    }
+
+    #[test]
+    fn a_disk_that_was_full_once_is_written_when_it_has_room_again() {
+        let path = std::env::temp_dir().join(format!("trib-store-full-{}", std::process::id()));
+        let full = Arc::new(AtomicBool::new(false));
+        let opener = {
+            let (path, full) = (path.clone(), full.clone());
+            move || {
+                let file = File::options().read(true).write(true).create(true).truncate(false).open(&path)?;
+                let backend = OnDisk { file: FileBackend::new(file)?, full: full.clone() };
+                Database::builder().create_with_backend(backend)
+            }
+        };
+        let store = Store::opened_by(&path, Box::new(opener)).unwrap();
+        let pass = Pass([7; 32]);
+        let keep = |id: u32| store.keep(&job(id), &Belongings { footprint: None, pass: &pass }, id);
+        keep(1).unwrap();
+        full.store(true, Ordering::Relaxed);
+        let error = keep(2).unwrap_err().to_string();
+        assert!(error.starts_with("cannot write the manager's state in ") && !full.load(Ordering::Relaxed), "{error}");
+        keep(3).unwrap();
+        drop(store);
+        let kept = Store::open(&path).unwrap().load().unwrap();
+        assert_eq!((kept.last, kept.jobs), (3, vec![job(1), job(3)]));
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

@@ -11,6 +11,8 @@ use std::sync::{Arc, Weak};
 use trib_control::{Certificate, Channel, Peer};
 use trib_messages::hello::Role;
 
+use crate::programs::rendezvous::MEETING_MAX;
+
 /// The established connections by number, in the order in which they came.
 pub(super) struct Guests<C = Channel> {
     all: BTreeMap<u64, Guest<C>>,
@@ -117,7 +119,7 @@ impl<C> Guests<C> {
 /// All connections.
 pub(super) const ESTABLISHED_MAX: usize = 8192;
 const LIMITS: Limits =
-    Limits { all: ESTABLISHED_MAX, users: ESTABLISHED_MAX - 1024, of_tenant: 5376, of_address: 2048 };
+    Limits { all: ESTABLISHED_MAX, users: ESTABLISHED_MAX - 1024, of_tenant: MEETING_MAX as usize, of_address: 2048 };
 
 #[cfg(test)]
 mod tests {

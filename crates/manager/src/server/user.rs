@@ -11,7 +11,7 @@ use trib_messages::request::Request;
 use trib_wire::ids::JobId;
 
 use super::{Shared, deputy};
-use crate::conversations::user::{Asker, answer};
+use crate::conversations::user::{Asker, answer, too_long};
 
 /// Serves one user until its connection ends. The jobs that it still holds are left in `held`. The
 /// connection is `engaged` while it holds one or waits for an answer.
@@ -46,7 +46,12 @@ pub(super) fn serve(
             Err(Error::Closed { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };
-        channel.send(&reply)?;
+        match channel.send(&reply) {
+            Err(Error::TooLong { bytes }) => {
+                channel.send(&Reply::Refused(too_long(fabric, &reply, bytes, held)))?;
+            }
+            sent => sent?,
+        }
     }
 }
 

@@ -60,6 +60,16 @@ impl Holdings {
         });
     }
 
+    /// The node does not answer, and what has ended is not waited for there. Jobs that run may go
+    /// on when it does.
+    pub(super) fn silent(&self, node: &str) {
+        self.change(.., |holding| {
+            if holding.ended {
+                holding.at.remove(node);
+            }
+        });
+    }
+
     /// Takes the lock once.
     pub(super) fn touch(&self) {
         drop(self.lock());

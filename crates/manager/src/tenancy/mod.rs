@@ -141,6 +141,12 @@ impl Tenancy {
         self.holdings.lost(node);
     }
 
+    /// The node is connected and has been silent for long: what has ended is given back without a
+    /// word of it.
+    pub(crate) fn silent(&self, node: &str) {
+        self.holdings.silent(node);
+    }
+
     /// What a program with a certificate of this tenant may see.
     pub(crate) fn sight(&self, tenant: Option<&str>) -> Sight {
         self.policy.sight(tenant)

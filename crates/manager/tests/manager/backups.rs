@@ -147,6 +147,27 @@ fn the_end_of_a_job_frees_its_backups() {
 }
 
 #[test]
+fn a_backup_that_was_away_when_its_job_ended_is_told_when_it_comes_back() {
+    let fabric = fabric(1);
+    let mut nodes = nodes(&fabric, |_| Manner::Installs);
+    let user = fabric.user();
+    let ticket = job(&user, &["h0", "h0"]);
+    assert_eq!(candidates(&ticket), ["leaf0 leaf1"]);
+    drop(nodes.remove("leaf1"));
+    eventually("the leaf is away", || user.status().nodes.iter().any(|node| !node.connected));
+    user.ask(&Request::EndJob { job: ticket.job, why: None });
+    let running = job(&user, &["h0"]).job;
+    // An earlier manager may have admitted a job that this one does not know.
+    let held = [ticket.job, running, JobId(running.0 + 7)];
+    let leaf1 = Node::holding(&fabric, "leaf1", &held);
+    assert_eq!(leaf1.next(), ManagerMessage::Registered);
+    leaf1.channel.send(&NodeMessage::Hosts { jobs: held.to_vec() }).unwrap();
+    assert_eq!(leaf1.next(), ManagerMessage::End { job: ticket.job });
+    let next = job(&user, &["h0", "h0"]).job;
+    assert_eq!(leaf1.grant().job, next, "it is told to end nothing else");
+}
+
+#[test]
 fn another_manager_knows_the_backups_and_ends_them_with_the_job() {
     let mut fabric = fabric(1);
     let nodes = nodes(&fabric, |_| Manner::Installs);

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use trib_manager::{Asker, Caller, Connected, Desk, Kept, Played};
 use trib_messages::node::{ManagerMessage, NodeMessage};
 use trib_messages::reply::{Reply, Resource};
-use trib_messages::request::Request;
+use trib_messages::request::{JobRequest, Request};
 use trib_topology::Topology;
 
-use crate::common::{TWO_LEAVES, attachment};
+use crate::common::{TWO_LEAVES, attachment, with_deputies};
 
 /// A time that passes only in waits, each of which first calls `meanwhile`.
 struct Stage {
@@ -153,4 +153,42 @@ fn a_process_that_was_replaced_takes_nothing_from_jobs_of_the_one_in_its_stead_w
         stage.desk().hear(node, NodeMessage::Left { job });
     }
     assert_eq!(stage.desk().kept(), Kept::default());
+}
+
+#[test]
+fn a_node_that_is_stopped_keeps_nothing_of_jobs_that_have_ended() {
+    let stage = Stage::new();
+    ["root", "leaf0", "leaf1"].iter().for_each(|name| stage.register(name));
+    let request = || Request::RequestJob(JobRequest { hosts: vec!["x".into(); 2], ..with_deputies([]) });
+    let mut held = Vec::new();
+    stage.ask(request(), &mut held);
+    stage.ask(request(), &mut held);
+    let [ended, running] = held[..] else { panic!("{:?}", stage.answered.lock().unwrap()) };
+    let (nodes, desk) = (stage.nodes.lock().unwrap(), stage.desk());
+    let [.., stopped] = &nodes[..] else { panic!("three nodes") };
+    let others = &nodes[..2];
+    // The time of a second passes, and all but one node answer.
+    let second = || {
+        stage.passed_ms.fetch_add(1000, Ordering::Relaxed);
+        desk.beat();
+        others.iter().for_each(|node| assert!(desk.hear(node, NodeMessage::Alive)));
+        desk.glance();
+    };
+    let end = |job, held: &mut Vec<_>| {
+        stage.ask(Request::EndJob { job, why: None }, held);
+        others.iter().for_each(|node| assert!(desk.hear(node, NodeMessage::Left { job })));
+    };
+    end(ended, &mut held);
+    (0..60).for_each(|_| second());
+    assert_eq!((desk.kept().jobs, desk.kept().claims), (1, 2), "it may go on");
+    (0..2).for_each(|_| second());
+    assert_eq!((desk.kept().jobs, desk.kept().claims), (1, 1), "the other job runs");
+    // It goes on, and has what it was told.
+    desk.hear(stopped, NodeMessage::Left { job: ended });
+    second();
+    end(running, &mut held);
+    second();
+    assert_eq!(desk.kept().claims, 1, "it answers, and has not said that the job has left");
+    desk.hear(stopped, NodeMessage::Left { job: running });
+    assert_eq!(desk.kept(), Kept::default());
 }

@@ -7,6 +7,7 @@ mod common;
 mod desk;
 mod jobs;
 mod keys;
+mod lengths;
 mod levels;
 mod ports;
 mod rendezvous;

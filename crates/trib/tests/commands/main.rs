@@ -6,3 +6,4 @@ mod lab;
 mod lab_end;
 mod plan;
 mod run;
+mod service;

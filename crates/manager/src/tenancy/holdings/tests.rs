@@ -18,14 +18,15 @@ fn charge(line: &Arc<Line>, streams: u64) -> Option<Charge> {
     line.enter(Claim { tenant: OTHERS.into(), wants }, &applicant, Duration::ZERO).ok().map(|(charge, _)| charge)
 }
 
-/// What happens to jobs: they are admitted or refused, end, leave nodes, are lost with nodes, or
-/// were never installed.
+/// What happens to jobs: they are admitted or refused, end, leave nodes, are lost with nodes, are
+/// at nodes that do not answer, or were never installed.
 #[derive(Clone, Debug)]
 enum Event {
     Admit { streams: u64, nodes: usize },
     End(usize),
     Left { job: usize, node: usize },
     Lost(usize),
+    Silent(usize),
     Failed(usize),
 }
 
@@ -35,6 +36,7 @@ fn event() -> impl Strategy<Value = Event> {
         3 => (0usize..24).prop_map(Event::End),
         4 => (0usize..24, 0usize..3).prop_map(|(job, node)| Event::Left { job, node }),
         1 => (0usize..3).prop_map(Event::Lost),
+        1 => (0usize..3).prop_map(Event::Silent),
         1 => (0usize..24).prop_map(Event::Failed),
     ]
 }
@@ -78,6 +80,11 @@ proptest! {
                 Event::Lost(node) => {
                     holdings.lost(NODES[node]);
                     plain.iter_mut().for_each(|job| job.at.retain(|name| *name != NODES[node]));
+                }
+                Event::Silent(node) => {
+                    holdings.silent(NODES[node]);
+                    let ended = plain.iter_mut().filter(|job| job.ended);
+                    ended.for_each(|job| job.at.retain(|name| *name != NODES[node]));
                 }
                 Event::Failed(job) if job < plain.len() => {
                     holdings.release(JobId(job as u32));
