@@ -1014,7 +1014,12 @@ FAULTS = [
     ),
     Fault(
         "creations have all the memory that they like",
-        [Edit(CREATION, " || bytes > self.identity.config.limits.creations()", "")],
+        [Edit(CREATION, " || (!may_be_over && made > limits.creations())", "")],
+        tests="membership::",
+    ),
+    Fault(
+        "creations that wait for the verdict take more than the parent gathers",
+        [Edit(CREATION, "let made = self.creations + self.reserved.bytes() + more;", "let made = self.creations + more;")],
         tests="membership::",
     ),
     Fault(
