@@ -223,7 +223,7 @@ class Component(test_mpi.Programs):
             shell.write_text(f'#!/bin/sh\nmkdir {folder}/$1\nexport TMPDIR={folder}/$1\nshift\nexec sh -c "$*"\n')
             shell.chmod(0o755)
             words = ["--host", "one:2,two:2"]
-            # Open MPI's daemons write their topology into shared memory, over which one crashed once.
+            # Open MPI's daemons put their topology into shared memory, over which one crashed.
             quiet = ("rtc", "^hwloc")
             for name, value in (("plm_rsh_agent", shell), ("pml", "ob1"), ("btl", "tcp,self"), ("pmix_base_collect_data", "0"), quiet):
                 words += ["--mca", name, value]
