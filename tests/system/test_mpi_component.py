@@ -224,8 +224,8 @@ class Component(test_mpi.Programs):
             shell.chmod(0o755)
             words = ["--host", "one:2,two:2"]
             # Open MPI's daemons put their topology into shared memory, over which one crashed.
-            quiet = ("rtc", "^hwloc")
-            for name, value in (("plm_rsh_agent", shell), ("pml", "ob1"), ("btl", "tcp,self"), ("pmix_base_collect_data", "0"), quiet):
+            unshared = ("rtc", "^hwloc")
+            for name, value in (("plm_rsh_agent", shell), ("pml", "ob1"), ("btl", "tcp,self"), ("pmix_base_collect_data", "0"), unshared):
                 words += ["--mca", name, value]
             _, _, report = self.run_one(fabric, 4, *words, PROGRAMS / "first_calls", timeout=60)
             self.assertEqual(self.tree(report), 80)

@@ -46,24 +46,21 @@ pub(crate) fn is_open_to(path: &Path, rights: u32) -> bool {
 
 /// Makes a folder that is missing, and those above it that are. It has exactly these rights,
 /// whatever the umask takes from what is new. Returns whether it was missing.
-pub(crate) fn make_folder(path: &Path, mode: u32) -> Result<bool, Error> {
+pub fn make_folder(path: &Path, mode: u32) -> io::Result<bool> {
     if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty() && !above.exists()) {
         make_folder(above, mode)?;
     }
-    let make = || -> io::Result<bool> {
-        match DirBuilder::new().mode(mode).create(path) {
-            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-            made => made?,
-        }
-        let made = fs::metadata(path)?.mode() & 0o7777;
-        // What is beyond the rights comes from the folder above, and stays.
-        let wanted = made & !0o777 | mode;
-        if made != wanted {
-            fs::set_permissions(path, Permissions::from_mode(wanted))?;
-        }
-        Ok(true)
-    };
-    make().map_err(|cause| Error::CannotWrite { path: path.into(), cause })
+    match DirBuilder::new().mode(mode).create(path) {
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        made => made?,
+    }
+    let made = fs::metadata(path)?.mode() & 0o7777;
+    // What is beyond the rights comes from the folder above, and stays.
+    let wanted = made & !0o777 | mode;
+    if made != wanted {
+        fs::set_permissions(path, Permissions::from_mode(wanted))?;
+    }
+    Ok(true)
 }
 
 /// Makes a file that must not exist yet. It has exactly these rights, whatever the umask takes from

@@ -64,7 +64,7 @@ impl KeyFolder {
         if files.any(|file| file.exists()) {
             return Err(Error::Exists { folder: folder.into() });
         }
-        make_folder(folder, OPEN)?;
+        make_open(folder)?;
         let (authority, certificate, key) = Authority::new()
             .map_err(|cause| Error::BadCredentials { path: folder.into(), cause: cause.to_string() })?;
         write_new(&self.authority_key, &key, 0o600)?;
@@ -85,7 +85,7 @@ impl KeyFolder {
         let authority = self.authority()?;
         let known = first_certificate(&self.folder.join(AUTHORITY))?;
         let own = holder.folder(&self.folder);
-        if !make_folder(&own, OPEN)? {
+        if !make_open(&own)? {
             return Err(Error::HolderExists { holder: holder.clone(), folder: own });
         }
         let issued = self.issue(&authority, holder, validity)?;
@@ -116,7 +116,7 @@ impl KeyFolder {
         };
         let authority = first_certificate(&folder.join(AUTHORITY))?;
         let (certificate, key) = (read(certificate_file(folder, Role::User))?, read(key_file(folder, Role::User))?);
-        if !make_folder(&users, OPEN)? {
+        if !make_open(&users)? {
             return Ok(users);
         }
         write_new(&users.join(AUTHORITY), &authority, 0o644)?;
@@ -267,6 +267,11 @@ impl KeyFolder {
         let wrong = |line| Error::BadList { path: path.clone(), line, cause: "it is no certificate".into() };
         text.lines().enumerate().map(|(at, line)| parse(line).ok_or_else(|| wrong(at + 1))).collect()
     }
+}
+
+/// Makes a folder that all may look into, and returns whether it was missing.
+fn make_open(folder: &Path) -> Result<bool, Error> {
+    make_folder(folder, OPEN).map_err(|cause| Error::CannotWrite { path: folder.into(), cause })
 }
 
 /// How long certificates are valid if nothing else is said: a year.

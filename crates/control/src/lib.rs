@@ -49,6 +49,7 @@ pub use certificate::{Certificate, Serial, WARNING};
 pub use channel::{Channel, HANDSHAKE, Peer};
 pub use credentials::{Credentials, node_folder};
 pub use error::Error;
+pub use files::make_folder;
 pub use frame::MESSAGE_MAX;
 pub use handshake::software_version;
 pub use histogram::Histogram;

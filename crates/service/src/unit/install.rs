@@ -86,7 +86,7 @@ impl Target {
     fn write_unit(&self, service: &Service) -> Result<Done, ServiceError> {
         let path = self.here(&self.unit(service));
         make_parent(&path)?;
-        let write = fs::write(&path, service.text(&self.program)).and_then(|()| open_to_all(&path, 0o644));
+        let write = fs::write(&path, service.text(&self.program)).and_then(|()| open_to_all(&path));
         write.context(|| format!("write {}", path.display())).map(|()| Done::Made(path.display().to_string()))
     }
 
@@ -95,7 +95,7 @@ impl Target {
         make_parent(&path)?;
         let file = OpenOptions::new().write(true).create_new(true).open(&path);
         let write = file.and_then(|mut file| file.write_all(service.daemon().example_file().as_bytes()));
-        match write.and_then(|()| open_to_all(&path, 0o644)) {
+        match write.and_then(|()| open_to_all(&path)) {
             Ok(()) => Ok(Done::Made(path.display().to_string())),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Ok(Done::Kept(format!("{}, which is there already", path.display())))
@@ -176,27 +176,13 @@ impl Target {
 
 fn make_parent(path: &Path) -> Result<(), ServiceError> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    make_folder(folder).context(|| format!("make {}", folder.display()))
+    trib_control::make_folder(folder, 0o755).map(drop).context(|| format!("make {}", folder.display()))
 }
 
-/// Makes a folder that all may read, with those above it that are missing.
-fn make_folder(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    if let Some(above) = folder.parent() {
-        make_folder(above)?;
-    }
-    match fs::create_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made.and_then(|()| open_to_all(folder, 0o755)),
-    }
-}
-
-/// Gives what was made these rights. The daemons have users of their own, and the administrator's
+/// Lets all read a file that was made. The daemons have users of their own, and the administrator's
 /// umask may keep new files from them.
-fn open_to_all(path: &Path, rights: u32) -> io::Result<()> {
-    fs::set_permissions(path, fs::Permissions::from_mode(rights))
+fn open_to_all(file: &Path) -> io::Result<()> {
+    fs::set_permissions(file, fs::Permissions::from_mode(0o644))
 }
 
 /// A unit's name.
