@@ -6,6 +6,7 @@
 #include "placement.h"
 #include "report.h"
 #include "runtime.h"
+#include "sums.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -113,6 +114,8 @@ void job_join(MPI_Comm world)
         snprintf(job.refusal, sizeof job.refusal, "TRIB_MPI=report");
     else if (job.config.manager[0] == '\0')
         snprintf(job.refusal, sizeof job.refusal, "TRIB_MANAGER is not set; start a fabric and export the line it prints");
+    else if (job.config.sums == SUMS_UNKNOWN)
+        snprintf(job.refusal, sizeof job.refusal, "TRIB_SUMS on rank 0 is none of plain, fixed, exact and int8");
     else
         join();
     if (job.context == NULL && job.config.mode == MODE_REQUIRE)

@@ -10,7 +10,8 @@
 /* Longer than any word that means something. */
 #define WORD_MAX 16
 
-/* What `text` asks for. Unless `name` is NULL, what is no such word is told by it. */
+/* What `text` asks for, SUMS_UNKNOWN if it is no such word. Unless `name` is NULL, a word that
+ * means something else here is told by it. */
 static uint32_t read_word(const char *name, const char *text)
 {
     if (text[0] == '\0' || strcmp(text, "plain") == 0)
@@ -24,9 +25,7 @@ static uint32_t read_word(const char *name, const char *text)
             notice("%s=int8 is for gradients, and an MPI program sums what it compares, too: its sums are plain", name);
         return TRIB_SUMS_PLAIN;
     }
-    if (name != NULL)
-        notice("%s='%s' is none of plain, fixed and exact; 'exact' is used, so that no result depends on an order", name, text);
-    return TRIB_SUMS_EXACT;
+    return SUMS_UNKNOWN;
 }
 
 uint32_t sums_of_program(void)
@@ -42,7 +41,13 @@ uint32_t sums_of(MPI_Comm comm, uint32_t otherwise)
 
     if (!runtime_info(comm, SUMS_KEY, word, WORD_MAX))
         return otherwise;
-    return read_word(runtime_rank(comm) == 0 ? "the info key " SUMS_KEY : NULL, word);
+    const char *name = runtime_rank(comm) == 0 ? "the info key " SUMS_KEY : NULL;
+    uint32_t sums = read_word(name, word);
+    if (sums != SUMS_UNKNOWN)
+        return sums;
+    if (name != NULL)
+        notice("%s='%s' is none of plain, fixed and exact; 'exact' is used, so that no result depends on an order", name, word);
+    return TRIB_SUMS_EXACT;
 }
 
 bool sums_have_no_order(uint32_t sums)

@@ -12,7 +12,10 @@
 
 #define SUMS_KEY "tributary_sums"
 
-/* The program's, an enum trib_sums. What is no such word is told on stderr. */
+/* No word that means something. */
+#define SUMS_UNKNOWN UINT32_MAX
+
+/* The program's, an enum trib_sums or SUMS_UNKNOWN, with which no job is joined. */
 uint32_t sums_of_program(void);
 
 /* A communicator's, which has been made. `otherwise` is what the program asks for. All members have

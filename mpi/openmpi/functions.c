@@ -26,32 +26,55 @@ typedef struct ompi_communicator_t *communicator;
 typedef struct ompi_info_t *info;
 typedef mca_coll_base_module_t base;
 
-/* The verdict, which may be that the communicator's tree is made for this call. A persistent one
- * has come to stay. */
-static enum reason judge(struct module *m, const struct call *call, bool is_persistent, struct operation *operation)
+/* The verdict, which may be that the communicator's tree is made for this call. */
+static enum reason judge(struct module *m, const struct call *call, struct operation *operation)
 {
     enum reason reason = verdict_on(module_group(m), call, operation);
 
-    if (reason == REASON_FEW_CALLS && module_note_call(m, is_persistent ? UINT64_MAX : worth_in_calls(operation)))
+    if (reason == REASON_FEW_CALLS && module_note_call(m, worth_in_calls(operation)))
         reason = verdict_on(module_group(m), call, operation);
     return reason;
 }
 
-/* Whether the tree is to take the call, which is counted if not. Of a call that may wait for others
- * the tree is there, or refused, when this returns. */
-static bool takes(struct module *m, const struct call *call, bool is_persistent, struct operation *operation)
+/* The verdict on a call that may wait for others, once the tree is there or refused where it had
+ * this verdict before, or where those ahead of it may yet be left to the MPI. */
+static enum reason settled(struct module *m, const struct call *call, enum reason reason, struct operation *operation)
 {
-    enum reason reason = judge(m, call, is_persistent, operation);
+    if (reason == REASON_TREE ? atomic_load(&m->is_settled) : !requests_are_ahead(m))
+        return reason;
+    uint64_t begun = report_clock();
+    requests_await_tree(m);
+    report_tree_time(begun);
+    return verdict_on(module_group(m), call, operation);
+}
 
-    if (reason == REASON_TREE ? !atomic_load(&m->is_settled) : requests_are_ahead(m)) {
-        uint64_t begun = report_clock();
-        requests_await_tree(m);
-        report_tree_time(begun);
-        reason = verdict_on(module_group(m), call, operation);
-    }
+/* Whether the tree, which is there, is to take a blocking call. It is counted if not. */
+static bool takes(struct module *m, const struct call *call, struct operation *operation)
+{
+    enum reason reason = settled(m, call, judge(m, call, operation), operation);
+
     if (reason != REASON_TREE)
         report_operation(call->name, reason, operation->bytes);
     return reason == REASON_TREE;
+}
+
+/* Makes a persistent request, unless the MPI is to make it, which is counted. The request has come
+ * to stay, so that a tree pays for it whatever the communicator's calls so far. */
+static bool makes(struct module *m, const struct call *call, ompi_request_t **request)
+{
+    struct operation operation;
+    enum reason reason = settled(m, call, verdict_on(module_group(m), call, &operation), &operation);
+
+    if (reason == REASON_TREE || reason == REASON_FEW_CALLS) {
+        uint64_t begun = report_clock();
+        bool is_made = requests_make(m, call, request);
+        report_tree_time(begun);
+        if (is_made)
+            return true;
+        reason = REASON_NO_GROUP;
+    }
+    report_operation(call->name, reason, operation.bytes);
+    return false;
 }
 
 /* Whether a call that waits for nobody is to be a request of ours: if it goes through the tree, or
@@ -59,7 +82,7 @@ static bool takes(struct module *m, const struct call *call, bool is_persistent,
 static bool is_ours(struct module *m, const struct call *call)
 {
     struct operation operation;
-    enum reason reason = judge(m, call, false, &operation);
+    enum reason reason = judge(m, call, &operation);
 
     if (reason == REASON_TREE || (reason != REASON_ARGUMENT && requests_are_ahead(m)))
         return true;
@@ -100,7 +123,7 @@ static int run(struct module *m, struct operation *operation, uint64_t begun)
             return BEFORE(lower, arguments comm); \
         } \
         uint64_t called = report_clock(); \
-        return takes(m, &call, false, &operation) ? run(m, &operation, called) : TIMED_BEFORE(lower, arguments comm); \
+        return takes(m, &call, &operation) ? run(m, &operation, called) : TIMED_BEFORE(lower, arguments comm); \
     } \
 \
     static int i##lower(parameters communicator comm, ompi_request_t **request, base *module) \
@@ -116,11 +139,9 @@ static int run(struct module *m, struct operation *operation, uint64_t begun)
     static int lower##_init(parameters communicator comm, info hints, ompi_request_t **request, base *module) \
     { \
         struct module *m = (struct module *)module; \
-        struct operation operation; \
         const struct call call = {.name = COLLECTIVE_MPI_##Upper##_init, __VA_ARGS__}; \
 \
-        return takes(m, &call, true, &operation) ? requests_make(m, &call, request) \
-                                           : BEFORE(lower##_init, arguments comm, hints, request); \
+        return makes(m, &call, request) ? OMPI_SUCCESS : BEFORE(lower##_init, arguments comm, hints, request); \
     }
 
 TAKEN(allreduce, Allreduce, LIST(source sbuf, void *rbuf, int count, datatype type, operator op,),

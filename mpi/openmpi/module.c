@@ -10,6 +10,11 @@
 #include "presence.h"
 #include "profile.h"
 #include "requests.h"
+#include "rest.h"
+
+#include "opal/runtime/opal_progress.h"
+
+#include <stdio.h>
 
 struct module *module_of_world;
 
@@ -19,16 +24,61 @@ static void leave_to_mpi(struct module *module, enum reason reason)
     atomic_store(&module->is_settled, true);
 }
 
-/* Begins to make the tree. Nobody waits here: Open MPI may be making several communicators at once,
- * on other ranks in another order. All members know the number of the communicator, and no two of
- * them that live at the same time have the same. */
+/* Begins to make a tree. All members know the number of the communicator, and no two of them that
+ * live at the same time have the same; `other` tells this one's trees apart. */
+static void begin_tree(struct module *module, struct group *group, uint32_t other, const char *name)
+{
+    uint64_t tag = (uint64_t)other << 32 | ((uint32_t)module->comm->c_contextid + 1);
+
+    if (group_begin(group, module->comm, tag, name) != TRIB_OK)
+        job_end("rank %d cannot take part in the tree of %s: %s", job.rank, name, trib_last_error());
+    group->standing = REASON_TREE;
+}
+
+/* Nobody waits here: Open MPI may be making several communicators at once, on other ranks in another
+ * order. */
 static void make_tree(struct module *module)
 {
-    if (group_begin(module->own, module->comm, (uint64_t)module->comm->c_contextid + 1, module->comm->c_name) != TRIB_OK)
-        job_end("rank %d cannot take part in the tree of %s: %s", job.rank, module->comm->c_name, trib_last_error());
-    module->own->standing = REASON_TREE;
+    begin_tree(module, module->own, 0, module->comm->c_name);
     atomic_store(&module->is_settled, false);
     requests_look_after(module);
+}
+
+/* Whether there is a tree, whose making has ended with this status. */
+static bool is_made(struct module *module, struct group *group, int status, const char *name)
+{
+    trib_request_free(group->creation);
+    group->creation = NULL;
+    if (status == TRIB_OK) {
+        report_group(GROUP_MADE);
+        return true;
+    }
+    /* A refusal for want of quota is told to all members. Any other error may be this rank's alone,
+     * and then the others would wait for it in the tree. */
+    if (status != TRIB_ERR_QUOTA || job.config.mode == MODE_REQUIRE)
+        job_end("%s got no tree: %s", name, trib_last_error());
+    report_group(GROUP_REFUSED);
+    group_tell_refusal(module->comm, name, status, status);
+    return false;
+}
+
+struct group *module_make_another(struct module *module)
+{
+    char name[MPI_MAX_OBJECT_NAME + 64];
+    struct group *group = group_open(module->comm, true);
+    struct rest rest = rest_begin();
+    int done = 0, status;
+
+    snprintf(name, sizeof name, "a persistent request of %s", module->comm->c_name);
+    begin_tree(module, group, ++module->others, name);
+    while (status = trib_test(group->creation, &done), !done) {
+        opal_progress();
+        rest_pause(&rest);
+    }
+    if (is_made(module, group, status, name))
+        return group;
+    group_free(group);
+    return NULL;
 }
 
 static void open_group(struct module *module)
@@ -112,6 +162,8 @@ static void construct(struct module *module)
     module->is_enabled = false;
     module->own = NULL;
     module->track = NULL;
+    module->others = 0;
+    module->started = NULL;
     module->first = NULL;
     module->last = &module->first;
     module->next = NULL;
@@ -160,18 +212,8 @@ void module_time(struct module *module, enum collective collective, enum doer do
 
 void module_settle(struct module *module, int status)
 {
-    trib_request_free(module->own->creation);
-    module->own->creation = NULL;
-    if (status == TRIB_OK) {
-        report_group(GROUP_MADE);
+    if (is_made(module, module->own, status, module->comm->c_name))
         atomic_store(&module->is_settled, true);
-        return;
-    }
-    /* A refusal for want of quota is told to all members. Any other error may be this rank's alone,
-     * and then the others would wait for it in the tree. */
-    if (status != TRIB_ERR_QUOTA || job.config.mode == MODE_REQUIRE)
-        job_end("%s got no tree: %s", module->comm->c_name, trib_last_error());
-    report_group(GROUP_REFUSED);
-    group_tell_refusal(module->comm, module->comm->c_name, status, status);
-    leave_to_mpi(module, REASON_NO_GROUP);
+    else
+        leave_to_mpi(module, REASON_NO_GROUP);
 }

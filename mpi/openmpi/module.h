@@ -27,9 +27,11 @@ struct module {
     _Atomic(const struct group *) group; /* never NULL */
     struct group *own;                   /* the same, if this communicator has a tree or may get one */
     struct track *track;                 /* NULL: no profile */
+    uint32_t others;                     /* how many trees of persistent requests were made; equal on all members */
     /* Below: guarded by the lock of requests.c, but before the module is known there. */
     atomic_bool is_settled;        /* whether no tree is in the making */
     struct request *first, **last; /* the requests under way, in the order of their calls */
+    struct request *started;       /* the persistent ones, each with a tree of its own */
     struct module *next;           /* of the modules with something to look after */
     bool is_listed;
     bool is_handing_over;          /* a thread lets the MPI begin what is left to it */
@@ -50,6 +52,10 @@ bool module_note_call(struct module *module, uint64_t calls);
 
 /* Adds the time since then to that of a blocking call. */
 void module_time(struct module *module, enum collective collective, enum doer doer, uint64_t begun);
+
+/* Makes one more tree for the module's communicator, and waits for it, while the MPI makes progress.
+ * The call is collective. Returns NULL, on all members, if the tree is refused. */
+struct group *module_make_another(struct module *module);
 
 /* The tree was made, or refused with this status. Called under the lock of requests.c. */
 void module_settle(struct module *module, int status);

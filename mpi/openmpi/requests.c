@@ -25,13 +25,16 @@ struct request {
      * free. */
     ompi_coll_base_nbc_request_t super;
     struct module *module;
+    /* Of a persistent request: ranks may start theirs in any order, so that no group of another call
+     * would match them. */
+    struct group *own;
     struct call call;
     struct deferred *deferred; /* NULL: the tree may take the call */
     int *arrays;               /* a copy of the call's counts and offsets */
     struct operation operation;
     trib_request *in_tree;     /* NULL: not in the tree */
-    /* What the MPI does instead; MPI_REQUEST_NULL: it could not begin that. This and in_tree are
-     * NULL while those ahead wait. */
+    /* What the MPI does instead; MPI_REQUEST_NULL: neither it nor the tree could begin that. This
+     * and in_tree are NULL while those ahead wait. */
     ompi_request_t *by_mpi;
     int status;                /* how the tree's operation has ended, or what the MPI said */
     bool is_active, is_detached;
@@ -84,10 +87,17 @@ void requests_look_after(struct module *module)
 
 static void append(struct request *request)
 {
+    struct module *module = request->module;
+
     request->next = NULL;
-    *request->module->last = request;
-    request->module->last = &request->next;
-    list(request->module);
+    if (request->own != NULL) {
+        request->next = module->started;
+        module->started = request;
+    } else {
+        *module->last = request;
+        module->last = &request->next;
+    }
+    list(module);
 }
 
 /* Whether what the tree or the MPI does for the request is done. */
@@ -120,8 +130,11 @@ static void hand_over(struct request *request)
         begin_deferred(request);
         return;
     }
-    trib_request_free(request->in_tree);
-    request->in_tree = NULL;
+    if (request->in_tree != NULL) { /* refused, so that it ends at once; before, it reads its input */
+        (void)trib_wait(request->in_tree, -1);
+        trib_request_free(request->in_tree);
+        request->in_tree = NULL;
+    }
     operation_forget(&request->operation);
     enum reason reason = verdict_on(module_group(request->module), &request->call, &operation);
     if (!request->call.is_mpis_own)
@@ -165,11 +178,23 @@ static void look_at_tree(struct module *module)
     module_settle(module, status);
 }
 
-/* Takes requests that are done off a module's list, in their order, until one is not. */
+/* Takes requests that are done off a module's lists: of those that share its group in their order,
+ * until one is not. */
 static struct request *look_at(struct module *module)
 {
     struct request *done = NULL, **end = &done;
 
+    for (struct request **at = &module->started; *at != NULL;) {
+        struct request *each = *at;
+        if (!is_done(each)) {
+            at = &each->next;
+            continue;
+        }
+        *at = each->next;
+        each->next = NULL;
+        *end = each;
+        end = &each->next;
+    }
     look_at_tree(module);
     while (atomic_load(&module->is_settled) && module->first != NULL && is_done(module->first)) {
         struct request *first = module->first;
@@ -203,6 +228,10 @@ static void hold(struct request *request)
 
 static void release(struct request *request)
 {
+    if (request->own != NULL && job_usable()) {
+        report_group(GROUP_FREED);
+        group_free(request->own);
+    }
     for (int i = 0; i < 4; i++)
         if (request->held[i] != NULL)
             OBJ_RELEASE(request->held[i]);
@@ -218,8 +247,10 @@ static int end(struct request *request)
 {
     int error;
 
-    if (request->by_mpi == MPI_REQUEST_NULL)
+    if (request->by_mpi == MPI_REQUEST_NULL) {
+        request->by_mpi = NULL;
         return request->status;
+    }
     if (request->by_mpi != NULL) {
         error = request->by_mpi->req_status.MPI_ERROR;
         ompi_request_free(&request->by_mpi);
@@ -237,10 +268,16 @@ static int end(struct request *request)
 static void complete(struct request *request)
 {
     ompi_communicator_t *comm = request->module->comm;
+    int error = end(request);
 
-    request->super.super.req_status.MPI_ERROR = end(request);
+    request->super.super.req_status.MPI_ERROR = error;
     pthread_mutex_lock(&lock);
     request->is_active = false;
+    /* Who waits for it calls the communicator's error handler. */
+    if (error != OMPI_SUCCESS && !request->super.super.req_persistent) {
+        request->held[0] = (opal_object_t *)comm;
+        OBJ_RETAIN(comm);
+    }
     bool is_detached = request->is_detached;
     pthread_mutex_unlock(&lock);
     if (is_detached)
@@ -262,7 +299,7 @@ static int progress(void)
         while (*last != NULL)
             last = &(*last)->next;
         next = module->next; /* only now: others may list modules while one is looked at */
-        if (atomic_load(&module->is_settled) && module->first == NULL)
+        if (atomic_load(&module->is_settled) && module->first == NULL && module->started == NULL)
             unlist(module);
     }
     pthread_mutex_unlock(&lock);
@@ -310,7 +347,8 @@ bool requests_are_ahead(struct module *module)
     return are_ahead;
 }
 
-/* Puts the request into the tree, if it is to go there and can. */
+/* Puts the request into the tree, if it is to go there and can. An operation that cannot begin
+ * because ranks have disagreed before is one that has ended so. */
 static bool enter_tree(struct request *request, const struct group *group)
 {
     struct module *module = request->module;
@@ -320,11 +358,15 @@ static bool enter_tree(struct request *request, const struct group *group)
     int status = operation_post(group, &request->operation, &request->in_tree);
     if (status == TRIB_OK)
         return true;
-    requests_await_tree(module); /* it was refused just now */
-    if (atomic_load(&module->group) != group)
-        return false;
-    operation_end(&request->operation, status);
-    job_end("%s did not begin", collective_name(request->call.name));
+    if (group != request->own) {
+        requests_await_tree(module); /* it was refused just now */
+        if (atomic_load(&module->group) != group)
+            return false;
+    }
+    (void)operation_end(&request->operation, status); /* ends the program but for TRIB_ERR_MISMATCH */
+    request->status = MPI_ERR_OTHER;
+    request->by_mpi = MPI_REQUEST_NULL;
+    return true;
 }
 
 /* Whether nobody else begins the request: it is in the tree, or waits behind those that may yet be
@@ -334,13 +376,15 @@ static bool is_listed_as_it_is(struct request *request, bool is_in_tree, const s
     struct module *module = request->module;
     bool is_settled = atomic_load(&module->is_settled);
 
+    if (request->own != NULL)
+        return is_in_tree;
     return is_in_tree ? !is_settled || atomic_load(&module->group) == group : !is_settled && module->first != NULL;
 }
 
 static void start(struct request *request)
 {
     struct module *module = request->module;
-    const struct group *group = module_group(module);
+    const struct group *group = request->own != NULL && job_usable() ? request->own : module_group(module);
 
     OBJ_RETAIN(module->comm);
     request->is_active = true;
@@ -396,6 +440,7 @@ static void construct(struct request *request)
     request->super.super.req_free = free_request;
     request->super.super.req_cancel = cancel;
     request->super.super.req_start = start_persistent;
+    request->own = NULL;
     request->deferred = NULL;
     request->arrays = NULL;
     request->in_tree = NULL;
@@ -461,13 +506,17 @@ int requests_defer(struct module *module, struct deferred *deferred, ompi_reques
     return begin(request, handle);
 }
 
-int requests_make(struct module *module, const struct call *call, ompi_request_t **handle)
+bool requests_make(struct module *module, const struct call *call, ompi_request_t **handle)
 {
-    struct request *request = new_request(module, call, true);
+    struct group *own = module_make_another(module);
 
+    if (own == NULL)
+        return false;
+    struct request *request = new_request(module, call, true);
+    request->own = own;
     hold(request);
     *handle = &request->super.super;
-    return OMPI_SUCCESS;
+    return true;
 }
 
 void requests_forget(struct module *module)

@@ -11,6 +11,8 @@
 #include "call.h"
 #include "module.h"
 
+#include <stdbool.h>
+
 struct deferred;
 
 /* Looks after the tree that is being made for the module. */
@@ -33,8 +35,10 @@ int requests_begin(struct module *module, const struct call *call, ompi_request_
  * what is deferred over. */
 int requests_defer(struct module *module, struct deferred *deferred, ompi_request_t **request);
 
-/* Makes a persistent request for a call that goes through the tree, which is made. */
-int requests_make(struct module *module, const struct call *call, ompi_request_t **request);
+/* Makes a persistent request for a call that goes through the tree: one of its own, because all
+ * members make their requests in the same order, but each may start them in another one. The call is
+ * collective, and waits. Returns false, on all members, if that tree is refused. */
+bool requests_make(struct module *module, const struct call *call, ompi_request_t **request);
 
 /* The module is gone, and with it what is left of its requests. */
 void requests_forget(struct module *module);

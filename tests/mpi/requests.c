@@ -119,6 +119,44 @@ static void persistent(int rounds)
         MPI_Request_free(&requests[i]);
 }
 
+/* Members make persistent requests in one order, and may start them in any: here the odd ranks in
+ * the reverse one, each when the one before is over on half of them, and with other calls between. */
+static void started_in_any_order(MPI_Comm comm, int rounds)
+{
+    enum { MANY = 4 };
+    int given[MANY], sums[MANY], one = 1, all = 0;
+    MPI_Request requests[MANY], between;
+
+    for (int n = 0; n < MANY; n++)
+        PERSISTENT(Allreduce)(&given[n], &sums[n], 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &requests[n]);
+    for (int round = 0; round < rounds; round++) {
+        for (int n = 0; n < MANY; n++)
+            given[n] = rank + 10 * n + round;
+        if (rank % 2 == 0)
+            MPI_Iallreduce(&one, &all, 1, MPI_INT, MPI_SUM, comm, &between);
+        for (int i = 0; i < MANY; i++)
+            MPI_Start(&requests[rank % 2 == 0 ? i : MANY - 1 - i]);
+        if (rank % 2 != 0)
+            MPI_Iallreduce(&one, &all, 1, MPI_INT, MPI_SUM, comm, &between);
+        for (int i = 0; i < MANY; i++)
+            MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+        MPI_Wait(&between, MPI_STATUS_IGNORE);
+        CHECK(all == ranks, "the sum between is %d", all);
+        for (int n = 0; n < MANY; n++)
+            CHECK(sums[n] == sum_of(10 * n + round, 0), "sum %d is %d in round %d", n, sums[n], round);
+    }
+    /* One that some wait for before they start another. */
+    MPI_Start(&requests[rank % 2]);
+    if (rank % 2 == 0)
+        MPI_Start(&requests[1]);
+    MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    if (rank % 2 != 0)
+        MPI_Start(&requests[0]);
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+    for (int n = 0; n < MANY; n++)
+        MPI_Request_free(&requests[n]);
+}
+
 /* Adds as MPI_SUM does, which the library cannot know. */
 static void add(void *in, void *inout, int *length, MPI_Datatype *type)
 {
@@ -282,6 +320,10 @@ int main(int argc, char **argv)
             freed_before_the_start();
     }
     persistent(rounds);
+    started_in_any_order(MPI_COMM_WORLD, rounds);
+    MPI_Comm_dup(MPI_COMM_WORLD, &halves);
+    started_in_any_order(halves, 2);
+    MPI_Comm_free(&halves);
     made_at_once();
     /* The first thing that some communicators do waits for nobody. */
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &halves);
