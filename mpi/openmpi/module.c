@@ -35,8 +35,8 @@ static void begin_tree(struct module *module, struct group *group, uint32_t othe
     group->standing = REASON_TREE;
 }
 
-/* Nobody waits here: Open MPI may be making several communicators at once, on other ranks in another
- * order. */
+/* Nobody waits here: Open MPI may be making several communicators at once, on other ranks in
+ * another order. */
 static void make_tree(struct module *module)
 {
     begin_tree(module, module->own, 0, module->comm->c_name);

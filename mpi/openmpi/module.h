@@ -53,8 +53,8 @@ bool module_note_call(struct module *module, uint64_t calls);
 /* Adds the time since then to that of a blocking call. */
 void module_time(struct module *module, enum collective collective, enum doer doer, uint64_t begun);
 
-/* Makes one more tree for the module's communicator, and waits for it, while the MPI makes progress.
- * The call is collective. Returns NULL, on all members, if the tree is refused. */
+/* Makes one more tree for the module's communicator, and waits for it, while the MPI makes
+ * progress. The call is collective. Returns NULL, on all members, if the tree is refused. */
 struct group *module_make_another(struct module *module);
 
 /* The tree was made, or refused with this status. Called under the lock of requests.c. */

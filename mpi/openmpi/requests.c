@@ -25,8 +25,8 @@ struct request {
      * free. */
     ompi_coll_base_nbc_request_t super;
     struct module *module;
-    /* Of a persistent request: ranks may start theirs in any order, so that no group of another call
-     * would match them. */
+    /* Of a persistent request: ranks may start theirs in any order, so that no group of another
+     * call would match them. */
     struct group *own;
     struct call call;
     struct deferred *deferred; /* NULL: the tree may take the call */

@@ -36,8 +36,8 @@ int requests_begin(struct module *module, const struct call *call, ompi_request_
 int requests_defer(struct module *module, struct deferred *deferred, ompi_request_t **request);
 
 /* Makes a persistent request for a call that goes through the tree: one of its own, because all
- * members make their requests in the same order, but each may start them in another one. The call is
- * collective, and waits. Returns false, on all members, if that tree is refused. */
+ * members make their requests in the same order, but each may start them in another one. The call
+ * is collective, and waits. Returns false, on all members, if that tree is refused. */
 bool requests_make(struct module *module, const struct call *call, ompi_request_t **request);
 
 /* The module is gone, and with it what is left of its requests. */

@@ -120,7 +120,7 @@ static void persistent(int rounds)
 }
 
 /* Members make persistent requests in one order, and may start them in any: here the odd ranks in
- * the reverse one, each when the one before is over on half of them, and with other calls between. */
+ * the reverse one, with another call before or behind. */
 static void started_in_any_order(MPI_Comm comm, int rounds)
 {
     enum { MANY = 4 };

@@ -197,6 +197,9 @@ class Component(test_mpi.Programs):
             fortran = (":", "-np", "2", *passed, PROGRAMS / "fortran_init", "init")
             _, _, report = self.run_one(fabric, 2, PROGRAMS / "sums", *fortran, timeout=60)
             self.assertGreaterEqual(self.tree(report), 4, report)
+            _, err, report = self.run_one(fabric, 2, PROGRAMS / "sums", *fortran, timeout=60, LD_PRELOAD=str(BUILD / "libtrib_mpi.so"))
+            self.assertGreaterEqual(self.tree(report), 4, report)
+            self.assertNotIn("stay with the MPI", err)
 
     def test_file_requests_at_thread_multiple(self):
         with tempfile.TemporaryDirectory(prefix="trib-test-") as folder, Fabric() as fabric:
@@ -216,7 +219,7 @@ class Component(test_mpi.Programs):
     def test_a_program_of_short_calls_alone_answers_its_peers(self):
         with Fabric(shared_host=True) as fabric:
             for through in ("component", "preload"):
-                # Messages of this length go in several steps, for each of which both ranks must look.
+                # Messages of this length go in several steps, for each of which both ranks look.
                 mpi = Mpi(fabric, 2, "--mca", "btl", "tcp,self", PROGRAMS / "short_calls", "4194304", through=through)
                 out, _, report = self.good(mpi, 60)
                 self.assertGreater(self.tree(report), 0)
