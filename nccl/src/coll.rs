@@ -78,8 +78,11 @@ pub unsafe extern "C" fn connect(
 /// # Safety
 /// NCCL's contract of `reduceSupport`.
 pub unsafe extern "C" fn reduce_support(dtype: c_int, op: c_int, supported: *mut c_int) -> c_int {
-    // SAFETY: NCCL's contract.
-    guard("reduceSupport", || unsafe { give(supported, "supported", c_int::from(collnet::is_supported(dtype, op))) })
+    guard("reduceSupport", || {
+        let is_supported = collnet::is_supported(dtype, op)?;
+        // SAFETY: NCCL's contract.
+        unsafe { give(supported, "supported", c_int::from(is_supported)) }
+    })
 }
 
 /// Memory goes: what is still under way over it ends here.

@@ -197,6 +197,27 @@ def collectives(argument):
     return {"compared": compared, "counts": told}
 
 
+def wide_sums(argument):
+    """Sums of numbers of very different sizes by calls that are cut, in place and not, with the bits of
+    the same over memory of the host."""
+    open_driver()
+    context = native.Context()
+    group, other, stream, compared = context.group(), context.group(tag=1), new_stream(), 0
+    draw = np.random.default_rng(group.rank)
+    for sums in argument["sums"]:
+        for each in (group, other):
+            setting(each, sums)
+        for count in argument["counts"]:
+            for name, blocks in (("allreduce", 1), ("reduce_scatter", group.size)):
+                given = draw.standard_normal(count * blocks) * 10.0 ** draw.integers(-18, 19, count * blocks)
+                for in_place in (False, True):
+                    call = (name, given.astype("float32"), count, in_place, (count, F32, SUM))
+                    theirs = over_host(other, *call)
+                    same(over_device(group, *call, stream), theirs)
+                    compared += 1
+    return compared
+
+
 def back_to_back(argument):
     """Operations of every kind one after the other, of which none is waited for: each buffer is used
     by chunks of other shapes while results of earlier ones leave it."""
@@ -430,6 +451,35 @@ def leaving(argument):
     except native.Failed as failed:
         return {"status": failed.status, "took": time.monotonic() - began}
     return {"status": 0, "took": time.monotonic() - began}
+
+
+def freed_in_a_callback(argument):
+    """Two ranks free a group in which they have combined, in the callback of a call that waits for the
+    third; what has been given back then."""
+    open_driver()
+    to_call = []
+    context = native.Context(progress=lambda: to_call and to_call.pop()())
+    world = context.group()
+    if world.rank == 2:
+        await_note(0)
+        await_note(1)
+        world.barrier().wait()
+        return None
+    group, stream, count = context.group([0, 1]), new_stream(), 200_000
+    vector = Array(values(group.rank, count))
+    post(group, "allreduce", native.IN_PLACE, vector, count, F32, SUM, stream).wait(60000)
+    told = {"operations_combined": context.counters()["operations_combined"]}
+
+    def free():
+        group.free()
+        told["cuMemFree"] = cuda.standInCount(b"cuMemFree")
+        note(1)
+
+    # Who frees a group waits for the others of its host for a second, and not longer.
+    group.barrier().wait()
+    to_call.append(free)
+    world.barrier().wait()
+    return told
 
 
 def refused(argument):

@@ -246,6 +246,18 @@ def allreduces(argument):
     return found
 
 
+def sums(argument):
+    """What the plugin says that it can do, and a sum whose digits are more than 8 bits have."""
+    plugin, exchange = Plugin(argument["library"], argument["version"]), Exchange(argument["folder"])
+    comm = collnet(plugin, exchange)
+    supported = [[plugin.supports(dtype, op) for op in OPS] for dtype in [*TYPES.values(), BFLOAT16]]
+    source, target = np.arange(1000, dtype="float32"), np.zeros(1000, "float32")
+    request = until(lambda: plugin.allreduce(comm, source, target, source.size, TYPES["float32"], 0), "a request")
+    finish(plugin, plugin.collnet, [request], [target.nbytes])
+    plugin.collnet("closeColl", (c.c_void_p, comm))
+    return {"supported": supported, "is_right": bool((target == source * SIZE).all()), "log": plugin.lines}
+
+
 def aborted(argument):
     """NCCL gives up while an operation is under way: its memory goes before the communicator."""
     plugin, exchange = Plugin(argument["library"], argument["version"]), Exchange(argument["folder"])

@@ -20,9 +20,9 @@ class Device(unittest.TestCase):
         cls.fabric = Fabric()
         cls.addClassCleanup(cls.fabric.__exit__)
 
-    def ranks(self, function, argument=None, env=None, fabric=None, quota=QUOTA):
+    def ranks(self, function, argument=None, env=None, fabric=None, quota=QUOTA, size=RANKS):
         env = {"LD_LIBRARY_PATH": self.driver, **(env or {})}
-        return Ranks(fabric or self.fabric, RANKS, "device_worker", function, argument, quota, env)
+        return Ranks(fabric or self.fabric, size, "device_worker", function, argument, quota, env)
 
     def results(self, *arguments, **named):
         with self.ranks(*arguments, **named) as ranks:
@@ -46,6 +46,12 @@ class Device(unittest.TestCase):
         for sums in ("exact", "int8"):
             with self.subTest(sums):
                 self.check_collectives([1000, 100_003], sums=sums)
+
+    def test_sums_have_the_same_blocks_wherever_a_vector_is_cut(self):
+        # Of two ranks a buffer has 10,922 elements of each block. The last chunk of 16,404 elements
+        # has 20, and a vector of as many would be summed exactly.
+        argument = {"counts": [16_404, 30_000], "sums": ["fixed", "exact", "int8", "plain"]}
+        self.assertEqual(self.results("wide_sums", argument, size=2), [4 * 2 * 2 * 2] * 2)
 
     def test_operations_that_follow_each_other_at_once(self):
         for compared in self.results("back_to_back", {"counts": [50_000, 7, 20_001], "turns": 3}):

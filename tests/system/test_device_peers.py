@@ -93,6 +93,11 @@ class DevicePeers(unittest.TestCase):
                 self.assertEqual(told["status"], -7, results)
                 self.assertLess(told["took"], 20, results)
 
+    def test_memory_is_given_back_where_a_callback_frees_the_group(self):
+        first, second, _ = self.results("freed_in_a_callback", hosts="one host of three")
+        for told in (first, second):
+            self.assertEqual(told, {"operations_combined": 1, "cuMemFree": 1})
+
     def test_nothing_hangs_when_calls_return_only_when_all_is_done(self):
         for told in self.results("combined", {"operations": OPERATIONS}, env={"CUDA_LAUNCH_BLOCKING": "1"}):
             self.assertGreaterEqual(told["cuLaunchKernel"], LONG)
@@ -106,14 +111,17 @@ class DevicePeers(unittest.TestCase):
         self.check_that_none_combines(hosts="two and one")
 
     def test_a_rank_that_cannot_keeps_all_from_it(self):
-        for call, number in (("cuIpcOpenMemHandle", 1), ("cuIpcGetMemHandle", 1), ("cuMemAlloc", 2 * len(OPERATIONS) + 1)):
+        for call, number in (
+            ("cuIpcOpenMemHandle", 1), ("cuIpcGetMemHandle", 1), ("cuMemAlloc", 2 * len(OPERATIONS) + 1),
+            ("cuModuleLoadData", 1),
+        ):
             with self.subTest(call):
                 odd = ["sh", "-c", f'[ $TRIB_RANK != 1 ] || export STAND_IN_FAIL={call}:{number}:217; exec "$@"', "sh"]
                 self.check_that_none_combines(failed=call, through=odd)
 
     def test_an_error_of_the_driver_reaches_every_rank_in_words(self):
         for call, number, code in (
-            ("cuModuleLoadData", 1, 218), ("cuLaunchKernel", 2, 719), ("kernel", 2, 700), ("copy", 3, 700), ("copy", 8, 719),
+            ("cuLaunchKernel", 2, 719), ("kernel", 2, 700), ("copy", 3, 700), ("copy", 8, 719),
         ):
             with self.subTest(call=call, number=number):
                 argument = {"fail": [call, number, code], "rank": 1, "count": 300_000, "begins": True}

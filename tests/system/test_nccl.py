@@ -91,6 +91,17 @@ class Plugin(unittest.TestCase):
     def test_allreduces_of_three_ranks(self):
         self.assertEqual([found["done"] for found in run("allreduces", 3, self.fabric)], [72] * 3)
 
+    def test_sums_that_depend_on_no_order_leave_products_of_floats_to_nccl(self):
+        without = [[1, int(dtype < 6), 1, 1] for dtype in range(10)]
+        for sums in ("fixed", "exact"):
+            for found in run("sums", 2, self.fabric, env={"TRIB_SUMS": sums}):
+                self.assertEqual((found["supported"], found["is_right"]), (without, True), sums)
+
+    def test_sums_are_never_quantised(self):
+        for found in run("sums", 2, self.fabric, env={"TRIB_SUMS": "int8"}):
+            self.assertEqual((found["supported"], found["is_right"]), ([[1] * 4] * 10, True))
+            self.assertIn("TRIB_SUMS=int8 is not for CollNet", " ".join(found["log"]))
+
     def test_an_abort_touches_no_memory_that_was_given_back(self):
         first, second = run("aborted", 2, self.fabric)
         self.assertTrue(first["untouched"])

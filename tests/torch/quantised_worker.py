@@ -90,6 +90,16 @@ def fed_back():
         apart.copy_(gradients), kept.copy_(residual)
         hooks.feed_back(gradients, residual, 1 / 3), hooks.feed_back(apart, kept, 1 / 3)
         assert torch.equal(gradients.nan_to_num(7.0), apart.nan_to_num(7.0)) and torch.equal(residual, kept), dtype
+    # The largest numbers of float16 stay finite, whatever steps before have left of them.
+    largest, rest = torch.full((2, 100), 65504.0, dtype=torch.float16)
+    rest.zero_()
+    apart, kept = torch.empty(2, 200, dtype=torch.float16)[:, ::2]
+    kept.zero_()
+    for _ in range(100):
+        vector = largest.clone()
+        apart.copy_(largest)
+        hooks.feed_back(vector, rest, 1.0), hooks.feed_back(apart, kept, 1.0)
+        assert vector.isfinite().all() and torch.equal(vector, apart) and torch.equal(rest, kept)
     # A step without numbers is over with the step.
     state = hooks.Int8()
     gradients = torch.ones(100)

@@ -320,6 +320,29 @@ fn error_feedback_of_short_floats_keeps_what_they_have_digits_for() {
         let wanted = if dtype == DataType::F16 { [0x7be0u16, 0x63c0] } else { [0x7fc0, 0] };
         assert_eq!([vector, residual].map(u16::from_le_bytes), wanted);
     }
+    // The largest number of float16, step by step. With what each leaves it is further beyond the
+    // 63 scales of 1024 that the type has, and at last beyond 127 of them: of the next scale it has
+    // 31, and has no digits for what that leaves.
+    for sign in [0u16, 0x8000] {
+        let half = |value: u32| match value.checked_ilog2() {
+            Some(exponent) => sign | ((exponent + 15) << 10 | (value << 10 >> exponent) & 0x3ff) as u16,
+            None => 0,
+        };
+        let (mut residual, mut lost) = ([0; 2], 0);
+        for step in 0..100 {
+            let mut vector = half(65504).to_le_bytes();
+            feed_back(DataType::F16, 1.0, &mut vector, &mut residual);
+            let wanted = 65504 + lost;
+            let rounded = if wanted > 127 * 1024 { 31 * 2048 } else { 63 * 1024 };
+            lost = Some(wanted - rounded).filter(|lost| *lost <= 65504).unwrap_or(0);
+            let found = [vector, residual].map(u16::from_le_bytes);
+            assert_eq!(found, [rounded, lost].map(half), "step {step}");
+        }
+    }
+    // What is beyond the type by far, by the factor alone, is infinite there.
+    let (mut vector, mut residual) = (0x7bffu16.to_le_bytes(), [0; 2]);
+    feed_back(DataType::F16, 1000.0, &mut vector, &mut residual);
+    assert_eq!([vector, residual].map(u16::from_le_bytes), [0x7c00, 0]);
     // 129 is 64 scales of 2 and 1, 256 and that 1 are 64 scales of 4 and 1. 257 is no bfloat16.
     let mut residual = [0; 2];
     for (given, rounded) in [(0x4301u16, 0x4300u16), (0x4380, 0x4380)] {

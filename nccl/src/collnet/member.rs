@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use trib_client::{Context, DataType, Group, Input, Params, RankList, ReduceOp, Request, operation};
 
+use super::sums;
 use crate::failure::{Code, Failure};
 use crate::handle::Secret;
 use crate::log;
@@ -46,6 +47,8 @@ impl Member {
         params.rendezvous = Some(meeting_name(secret));
         let context = Context::join(params)?;
         let (group, ready) = context.start_named_group(RankList::world(size), 0, GROUP_NAME)?;
+        group.set_sums(sums::kind()?);
+        sums::tell()?;
         ready.wait(Some(MAKE_LIMIT))?;
         log::info(&format!("CollNet: rank {rank} of {size} has joined the tree"));
         let state = State { under_way: [const { None }; REQUESTS_MAX], operations: 0, bytes: 0 };

@@ -6,14 +6,16 @@
 //!   iallreduce, test    an operation of the group; several are under way at once
 //! ```
 //!
-//! The modules are `member` (a rank of such a communicator) and `numbers` (types and operators as
-//! NCCL numbers them).
+//! The modules are `member` (a rank of such a communicator), `numbers` (types and operators as NCCL
+//! numbers them) and `sums` (how its sums are taken).
 
 mod member;
 mod numbers;
+mod sums;
 
 pub use member::{Member, OPERATION_MAX};
-pub use numbers::{data_type, is_supported, operator};
+pub use numbers::{data_type, operator};
+pub use sums::is_supported;
 
 /// Whether this process has been told of a fabric.
 pub fn has_manager() -> bool {

@@ -44,6 +44,7 @@ impl Listener {
     /// The connection of the one who knows the secret, if it is here. It never waits.
     pub fn accept(&self) -> Result<Option<Stream>, Failure> {
         let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = None;
         // As many as may wait: a flood of connections does not keep the caller here.
         for _ in 0..STRANGERS_MAX {
             match self.socket.accept() {
@@ -55,19 +56,25 @@ impl Listener {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if is_the_strangers(&error) => {}
-                Err(error) => return Err(Failure::system("accept", &error)),
+                Err(error) => {
+                    // Without a free descriptor this comes even if nobody else is there.
+                    failure = Some(Failure::system("accept", &error));
+                    break;
+                }
             }
         }
-        let mut known = None;
         strangers.retain_mut(|stranger| match stranger.listen() {
             Heard::Nothing => true,
-            Heard::All if stranger.said == self.greeting && known.is_none() => {
-                known = stranger.socket.try_clone().ok();
-                false
-            }
-            Heard::All | Heard::End => false,
+            Heard::All => stranger.said == self.greeting,
+            Heard::End => false,
         });
-        Ok(known.map(Stream::accepted))
+        let known = strangers.iter().position(|stranger| stranger.len == GREETING);
+        match (known, failure) {
+            (Some(at), _) => Ok(Some(Stream::accepted(strangers.remove(at).socket))),
+            // The one who is waited for may be among those who have not greeted yet.
+            (None, Some(failure)) if strangers.is_empty() => Err(failure),
+            (None, _) => Ok(None),
+        }
     }
 }
 
@@ -107,7 +114,9 @@ fn is_the_strangers(error: &std::io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::Write;
+    use std::os::fd::AsRawFd;
     use std::time::{Duration, Instant};
 
     use super::*;
@@ -179,6 +188,28 @@ mod tests {
             unsafe { receiver.begin(byte.as_mut_ptr(), 1, false) }.err()
         });
         assert_eq!(failure.code, Code::Remote);
+    }
+
+    #[test]
+    fn one_free_descriptor_is_enough_to_accept() {
+        const CHILD: &str = "TRIB_TEST_NCCL_DESCRIPTORS";
+        if std::env::var_os(CHILD).is_none() {
+            // The limit is that of a process, in which other tests run; so this one has another.
+            let own = "socket::listener::tests::one_free_descriptor_is_enough_to_accept";
+            let program = std::env::current_exe().unwrap();
+            let done = std::process::Command::new(program).args(["--exact", own]).env(CHILD, "1").output().unwrap();
+            assert!(done.status.success(), "{done:?}");
+            return;
+        }
+        let (listener, handle) = open();
+        let sender = Stream::connect(&handle).unwrap();
+        until(|| sender.has_greeted().unwrap().then_some(()));
+        // The lowest number that is free becomes the last one that may be used.
+        let free = File::open("/dev/null").unwrap().as_raw_fd();
+        let limit = libc::rlimit { rlim_cur: free as libc::rlim_t + 1, rlim_max: free as libc::rlim_t + 1 };
+        // SAFETY: the limit is read only.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
+        until(|| listener.accept().unwrap());
     }
 
     #[test]

@@ -2,13 +2,22 @@
 //! the listener, until it is there.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::stream::Stream;
 use crate::failure::Failure;
 use crate::handle::{Handle, Secret};
 
-/// Connections by the secret of their listener, which waits for one sender.
-pub struct Outgoing(Mutex<Vec<(Secret, Stream)>>);
+/// Connections that were asked for and are not there yet.
+pub struct Outgoing(Mutex<Vec<Asked>>);
+
+struct Asked {
+    /// That of the listener, which waits for one sender.
+    secret: Secret,
+    stream: Stream,
+    /// When it was asked for last.
+    last: Instant,
+}
 
 impl Outgoing {
     pub const fn new() -> Outgoing {
@@ -17,31 +26,29 @@ impl Outgoing {
 
     /// The connection to this listener, if it is there now. It never waits.
     pub fn ask(&self, to: &Handle) -> Result<Option<Stream>, Failure> {
+        self.ask_at(to, Instant::now())
+    }
+
+    fn ask_at(&self, to: &Handle, now: Instant) -> Result<Option<Stream>, Failure> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = all.iter().position(|(secret, _)| *secret == to.secret);
-        let (secret, stream) = match known {
-            Some(at) => all.remove(at),
-            None => (to.secret, Stream::connect(to)?),
-        };
+        let known = all.iter().position(|asked| asked.secret == to.secret).map(|at| all.remove(at).stream);
+        // NCCL has given up asking for these. One that has failed stays until then, so that NCCL
+        // learns of that if it asks once more.
+        all.retain(|asked| now.saturating_duration_since(asked.last) < GIVEN_UP);
+        let stream = known.map_or_else(|| Stream::connect(to), Ok)?;
         if stream.has_greeted()? {
             return Ok(Some(stream));
         }
-        if all.len() == OUTGOING_MAX {
-            // NCCL has given up asking for the oldest one long ago.
-            all.remove(0);
-        }
-        all.push((secret, stream));
+        all.push(Asked { secret: to.secret, stream, last: now });
         Ok(None)
     }
 }
 
-/// More than a process makes at a time.
-const OUTGOING_MAX: usize = 4096;
+/// NCCL asks for a connection many times a second until it is there.
+const GIVEN_UP: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
     use super::super::Listener;
     use super::*;
 
@@ -57,6 +64,21 @@ mod tests {
             into = into.or_else(|| listener.accept().unwrap());
         }
         assert!(outgoing.0.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_connection_that_nobody_asks_for_any_more_is_closed() {
+        let open = || Listener::open("127.0.0.1".parse().unwrap()).unwrap();
+        let [(_first, given_up), (_second, other)] = [open(), open()];
+        let (outgoing, began) = (Outgoing::new(), Instant::now());
+        let stream = Stream::connect(&given_up).unwrap();
+        outgoing.0.lock().unwrap().push(Asked { secret: given_up.secret, stream, last: began });
+        let is_kept = |after: Duration| {
+            outgoing.ask_at(&other, began + after).unwrap();
+            outgoing.0.lock().unwrap().iter().any(|asked| asked.secret == given_up.secret)
+        };
+        assert!(is_kept(GIVEN_UP / 2));
+        assert!(!is_kept(GIVEN_UP));
     }
 
     #[test]

@@ -162,7 +162,7 @@ impl Feeder {
                 self.post(next);
             }
             let of = (self.peers.plan, work.streams.context());
-            let found = peers::meet(&self.shared, &self.group, of, self.peers.may)?;
+            let found = peers::meet(&self.shared, &self.group, of, work.signature(), self.peers.may)?;
             let _ = self.peers.found.set(found.map(Arc::new));
         }
         Ok(self.peers.found.get().cloned().flatten())

@@ -152,6 +152,13 @@ impl Pipeline {
         let sums = self.group.sums().filter(|kind| kind.concerns(&signature, size));
         if let Some(kind) = sums {
             sums::check(&self.shared, kind, &signature, size)?;
+            if !self.plan.cuts_between_blocks(&signature) {
+                return Err(Error::Unsupported(format!(
+                    "a {} sum over memory of a GPU cannot be cut into blocks in a group of {size} ranks: use memory of \
+                     the host, or a plain sum",
+                    kind.name()
+                )));
+            }
         }
         let ends = Ends::new(&signature, rank, input, output);
         let (given, gotten) = window::shares(&signature, size, rank);

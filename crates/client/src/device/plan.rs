@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use trib_proto::{Limits, window};
 use trib_wire::datatype::ELEMENT_MAX;
-use trib_wire::{Collective, Signature};
+use trib_wire::{Collective, DataType, Signature};
 
 /// How the operations of a group are cut. All members have the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,12 +56,14 @@ impl Plan {
     /// third is copied out and a fourth copied back meanwhile. Each chunk costs an operation, so
     /// those of long vectors are longer.
     pub(super) fn new(limits: &Limits, size: u32) -> Plan {
+        let rows = size as usize + 1;
         let under_way = limits.flight as usize * limits.segment as usize;
         let short = under_way.clamp(CHUNK_MIN, CHUNK_MAX);
         let long = (LONGER * under_way).clamp(CHUNK_MIN, CHUNK_MAX);
-        let one_element = ELEMENT_MAX * (size as usize + 1);
+        let one_element = ELEMENT_MAX * rows;
+        let one_block = (FLOAT_MAX * BLOCK as usize * rows).min(2 * CHUNK_MAX);
         Plan {
-            buffer: (2 * long).max(one_element),
+            buffer: (2 * long).max(one_block).max(one_element),
             depth: (under_way.div_ceil(short) + COPIED_BESIDE + 1).min(DEPTH_MAX),
             shortest: (2 * short).max(one_element),
             size,
@@ -76,6 +78,13 @@ impl Plan {
     /// How many chunks an operation has.
     pub(super) fn chunks(&self, signature: &Signature) -> u64 {
         signature.count.div_ceil(self.elements(signature))
+    }
+
+    /// Whether every chunk of such an operation begins with a block of sums. It does unless a chunk
+    /// has less than a block of each of very many ranks.
+    pub(super) fn cuts_between_blocks(&self, signature: &Signature) -> bool {
+        let each = self.elements(signature);
+        each >= signature.count || each.is_multiple_of(BLOCK)
     }
 
     /// The chunk with this number, as the member with this rank has it.
@@ -111,13 +120,18 @@ impl Plan {
         // The one side has every block, and the other one of them; without blocks both have the
         // vector.
         let each = signature.dtype.size() * (blocks + 1);
-        let elements =
-            signature.count.div_ceil(CHUNKS).clamp((self.shortest / each) as u64, (self.buffer / each) as u64);
+        let (least, most) = ((self.shortest / each) as u64, (self.buffer / each) as u64);
+        let elements = signature.count.div_ceil(CHUNKS).clamp(least, most);
         // Sums in blocks have the same blocks wherever a vector is cut.
-        elements
-            .checked_next_multiple_of(BLOCK)
-            .filter(|whole| *whole * each as u64 <= self.buffer as u64)
-            .unwrap_or(elements)
+        let (whole, next) = (elements - elements % BLOCK, elements.next_multiple_of(BLOCK));
+        if next <= most {
+            next
+        } else if whole > 0 {
+            whole
+        } else {
+            // There is no room for a block of each rank.
+            elements
+        }
     }
 }
 
@@ -144,6 +158,8 @@ fn blocks(signature: &Signature, size: u32) -> usize {
 }
 
 const BLOCK: u64 = trib_sums::BLOCK as u64;
+/// The bytes of the longest element that is summed in blocks.
+const FLOAT_MAX: usize = DataType::F64.size();
 /// Shorter chunks would cost more in messages than they gain.
 const CHUNK_MIN: usize = 64 << 10;
 /// Longer ones would only take memory.
@@ -162,10 +178,12 @@ const DEPTH_MAX: usize = 16;
 mod tests {
     use proptest::prelude::*;
     use trib_proto::Nanos;
-    use trib_wire::{DataType, ReduceOp};
+    use trib_wire::ReduceOp;
 
     use super::*;
     use crate::operation;
+
+    const FLOATS: [DataType; 4] = [DataType::F16, DataType::BF16, DataType::F32, DataType::F64];
 
     fn limits(flight: u32, segment: u32) -> Limits {
         Limits {
@@ -251,6 +269,35 @@ mod tests {
         // One element of every block fits, however many ranks there are.
         let wide = Plan::new(&limits(1, 1024), 60_000);
         assert_eq!(wide.chunks(&operation::allgather(1)), 1);
+    }
+
+    #[test]
+    fn chunks_of_sums_begin_with_a_block() {
+        let sum = |dtype| operation::reduce_scatter(1 << 24, dtype, ReduceOp::Sum);
+        for (flight, segment) in [(1, 1024), (12, 48 << 10), (1024, 64 << 10)] {
+            for (size, dtype) in (2..=64).flat_map(|size| FLOATS.map(|dtype| (size, dtype))) {
+                let (plan, signature) = (Plan::new(&limits(flight, segment), size), sum(dtype));
+                for number in 0..plan.chunks(&signature) {
+                    let first = plan.cut(&signature, number, 0).first;
+                    assert!(first % BLOCK == 0, "{dtype} of {size} ranks, {flight} of {segment}: {first}");
+                }
+                assert!(plan.cuts_between_blocks(&signature));
+            }
+        }
+    }
+
+    #[test]
+    fn thousands_of_ranks_have_a_block_of_each_in_a_buffer_and_more_are_not_cut_in_blocks() {
+        let is_cut = |size, dtype| {
+            let plan = Plan::new(&limits(1, 1024), size);
+            assert!(plan.buffer <= 2 * CHUNK_MAX);
+            plan.cuts_between_blocks(&operation::reduce_scatter(1 << 20, dtype, ReduceOp::Sum))
+        };
+        assert!(FLOATS.into_iter().all(|dtype| is_cut(4095, dtype)));
+        assert!(is_cut(8191, DataType::F32) && !is_cut(8192, DataType::F32));
+        // What is not cut has its blocks, however many ranks there are.
+        let short = operation::reduce_scatter(1, DataType::F32, ReduceOp::Sum);
+        assert!(Plan::new(&limits(1, 1024), 60_000).cuts_between_blocks(&short));
     }
 
     #[test]

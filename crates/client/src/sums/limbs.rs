@@ -79,7 +79,8 @@ impl Rounds<'_> {
     /// short that this takes longer than limbs with room for every number.
     fn ask(&self, number: usize, spares: &mut Spares) -> Result<Chunk, Error> {
         let elements = self.call.rows.elements(number).len();
-        if self.call.rows.chunks() == 1
+        // A part of a longer call is done as that is.
+        if elements as u64 == self.call.part.count
             && let Some(layout) = self.unsurveyed(elements)
         {
             return Ok(Chunk { number, surveys: Survey::Needless(layout) });

@@ -53,17 +53,17 @@ fn scale_of(values: &Values) -> Option<u32> {
     (scale <= SCALE_MAX).then_some(scale)
 }
 
-/// Rounds each element to the nearest that a block with them can hold, ties to even. Returns false
-/// if none can hold them.
+/// Rounds each element to the nearest that a block with them can hold, ties to even. Returns the
+/// scale of that block, of which all are multiples; `None` if no block can hold them.
 #[inline(always)]
-pub(super) fn round(values: &mut Values) -> bool {
-    let Some(scale) = scale_of(values) else { return false };
+pub(super) fn round(values: &mut Values) -> Option<f32> {
+    let scale = scale_of(values)?;
     let inverse = f32::from_bits((INVERSE - scale) << FRACTION);
     let scale = f32::from_bits((scale + SCALE_BIAS) << FRACTION);
     for value in values {
         *value = (*value * inverse + ALIGN - ALIGN) * scale;
     }
-    true
+    Some(scale)
 }
 
 /// Quantises the elements of a block with this seed of 24 bits.

@@ -78,13 +78,14 @@ fn step<E: Element<Wide = f32>>(
         values[at] = elements[at].0.widen() * factor + residual[at].0.widen();
     }
     let mut rounded = values;
-    if !block::round(&mut rounded) {
+    let Some(scale) = block::round(&mut rounded) else {
         *elements = [Unaligned(E::narrow(f32::NAN)); INT8_BLOCK];
         *residual = [Unaligned(E::narrow(0.0)); INT8_BLOCK];
         return;
-    }
+    };
+    let most = most_in_float16(scale);
     for at in 0..INT8_BLOCK {
-        let element = within::<E>(rounded[at]);
+        let element = within::<E>(rounded[at], most);
         elements[at].0 = element;
         rounded[at] = element.widen();
     }
@@ -94,10 +95,20 @@ fn step<E: Element<Wide = f32>>(
     }
 }
 
-/// A multiple of the scale as an element. The largest numbers of float16 round to 64 scales, which
-/// it has not; 63 it has.
+/// A multiple of the scale as an element. Float16 alone does not have all of them: the largest
+/// numbers that it has round to one that it has not, and with a residual they are beyond it.
 #[inline(always)]
-fn within<E: Element<Wide = f32>>(rounded: f32) -> E {
+fn within<E: Element<Wide = f32>>(rounded: f32, most_in_float16: f32) -> E {
     let element = E::narrow(rounded);
-    if element.widen().is_infinite() { E::narrow(rounded - rounded / 64.0) } else { element }
+    if element.widen().is_infinite() { E::narrow(most_in_float16.copysign(rounded)) } else { element }
 }
+
+/// The largest multiple of the scale that float16 has. Where it has none, elements are beyond it by
+/// far, and infinite.
+#[inline(always)]
+fn most_in_float16(scale: f32) -> f32 {
+    if scale > FLOAT16_MAX { f32::INFINITY } else { (FLOAT16_MAX / scale).floor() * scale }
+}
+
+/// The largest number that float16 has.
+const FLOAT16_MAX: f32 = 65504.0;

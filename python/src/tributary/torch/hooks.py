@@ -71,15 +71,19 @@ def feed_back(gradients: torch.Tensor, residual: torch.Tensor, factor: float) ->
         check(lib.trib_int8_feed_back(gradients.data_ptr(), residual.data_ptr(), gradients.numel(), code, factor))
         return
     wanted = gradients.float() * factor + residual.float()
-    rounded = nearest(wanted)
-    gradients.copy_(within(rounded, gradients.dtype))
+    gradients.copy_(within(*multiples(wanted), gradients.dtype))
     # What is no number must not come back for ever.
-    residual.copy_((wanted - gradients.float()).nan_to_num(0.0, 0.0, 0.0))
+    residual.copy_((wanted - gradients.float()).to(residual.dtype).nan_to_num(0.0, 0.0, 0.0))
 
 
 def nearest(vector: torch.Tensor) -> torch.Tensor:
     """The vector with each element rounded to the nearest of those that its block can hold. What it
     returns travels as it is."""
+    return within(*multiples(vector), vector.dtype)
+
+
+def multiples(vector: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """For each element the nearest multiple of its block's scale, as float32, and that scale."""
     padded = torch.nn.functional.pad(vector.float(), (0, -vector.numel() % BLOCK)).view(-1, BLOCK)
     largest = padded.abs().amax(dim=1, keepdim=True)
     fraction, exponent = torch.frexp(largest)
@@ -89,13 +93,19 @@ def nearest(vector: torch.Tensor) -> torch.Tensor:
     scale = torch.ldexp(torch.ones_like(largest), exponent.clamp(LEAST_EXPONENT, MOST_EXPONENT))
     has_scale = largest <= LARGEST * 2.0**MOST_EXPONENT
     rounded = torch.where(has_scale, (padded / scale).round() * scale, torch.nan)
-    return within(rounded.view(-1)[: vector.numel()], vector.dtype)
+    rounded, scale = (each.reshape(-1)[: vector.numel()] for each in (rounded, scale.expand_as(padded)))
+    return rounded, scale
 
 
-def within(rounded: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Multiples of scales as elements of this type. The largest numbers of float16 round to 64
-    scales, which it has not; 63 it has."""
-    return torch.where(rounded.to(dtype).isinf(), rounded - rounded / 64, rounded).to(dtype)
+def within(rounded: torch.Tensor, scale: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Multiples of scales as elements of this type. Float16 alone does not have all of them: the
+    largest numbers that it has round to one that it has not, and with a residual they are beyond it.
+    Then it is the largest multiple that the type has, if it has one."""
+    elements = rounded.to(dtype)
+    if dtype != torch.float16:
+        return elements
+    most = (torch.finfo(dtype).max / scale).floor() * scale
+    return torch.where(elements.isinf() & (most > 0), most.copysign(rounded), rounded).to(dtype)
 
 
 def int8(state: Int8, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:

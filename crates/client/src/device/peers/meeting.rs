@@ -3,7 +3,7 @@
 //! ```text
 //!   may all?                             --> no: never
 //!   have all begun their groups?         --> no: never
-//!   memory of the device, and its handle to all
+//!   the fold that is needed first, memory of the device, and its handle to all
 //!   have all mapped those of their host? --> no: never
 //! ```
 //! These are operations of the group, behind the same others on every rank.
@@ -21,7 +21,7 @@ use trib_wire::{DataType, ReduceOp, Signature};
 use super::super::from_device;
 use super::super::plan::Plan;
 use super::groups::Groups;
-use super::{Peers, RANKS_MAX, whole};
+use super::{Fold, Peers, RANKS_MAX, whole};
 use crate::engine::Shared;
 use crate::error::Error;
 use crate::group_state::GroupState;
@@ -34,16 +34,19 @@ struct Prepared {
     groups: Groups,
     position: usize,
     stream: Stream,
+    fold: Fold,
     own: ManuallyDrop<Memory>,
     handle: IpcHandle,
 }
 
-/// Finds out whether the ranks of each host combine what their GPUs have. All members call it
-/// behind the same operations of the group, and get the same answer; it fails if the group does.
+/// Finds out, for an operation that may be combined, whether the ranks of each host combine what
+/// their GPUs have. All members call it behind the same operations of the group, and get the same
+/// answer; it fails if the group does.
 pub(in super::super) fn meet(
     shared: &Arc<Shared>,
     group: &Arc<GroupState>,
     (plan, context): (Plan, Context),
+    signature: &Signature,
     may: bool,
 ) -> Result<Option<Peers>, Error> {
     let Some(rows) = shared.rows_of_hosts(&group.members) else { return Ok(None) };
@@ -61,7 +64,8 @@ pub(in super::super) fn meet(
         return Ok(None);
     }
     let plan = plan.widened(row.len());
-    let prepared = groups.and_then(|groups| Prepared::new(groups, position, plan, context));
+    let needed = (signature, row.len());
+    let prepared = groups.and_then(|groups| Prepared::new(groups, position, plan, context, needed));
     let handles = talk.handles(prepared.as_ref().ok().map(|prepared| prepared.handle))?;
     let mapped = prepared.as_ref().map_err(Error::clone).and_then(|prepared| prepared.map(context, row, &handles));
     if let Err(cause) = &mapped {
@@ -71,8 +75,8 @@ pub(in super::super) fn meet(
     tracing::info!(all, ranks = row.len(), "whether GPUs of a host combine what they have");
     match (prepared, mapped) {
         (Ok(prepared), Ok(others)) if all => {
-            let Prepared { groups, position, stream, own, .. } = prepared;
-            let (group, folds, is_lost) = (group.clone(), Mutex::default(), AtomicBool::new(false));
+            let Prepared { groups, position, stream, fold, own, .. } = prepared;
+            let (group, folds, is_lost) = (group.clone(), Mutex::new(vec![fold]), AtomicBool::new(false));
             Ok(Some(Peers { group, groups, position, plan, stream, own, others, folds, is_lost }))
         }
         (prepared, mapped) => {
@@ -108,13 +112,21 @@ pub(in super::super) fn agree(shared: &Arc<Shared>, group: &GroupState, signatur
 }
 
 impl Prepared {
-    fn new(groups: Groups, position: usize, plan: Plan, context: Context) -> Result<Prepared, Error> {
+    fn new(
+        groups: Groups,
+        position: usize,
+        plan: Plan,
+        context: Context,
+        (signature, ranks): (&Signature, usize),
+    ) -> Result<Prepared, Error> {
         groups.wait()?;
         let current = context.enter().map_err(from_device)?;
         let stream = Stream::new(&current).map_err(from_device)?;
+        // A driver that cannot compile it would be found out when the others wait for its result.
+        let fold = Fold::new(&current, signature.dtype, signature.op, ranks)?;
         let own = Memory::new(&current, whole(&plan)).map_err(from_device)?;
         let handle = own.ipc_handle(&current).map_err(from_device)?;
-        Ok(Prepared { groups, position, stream, own: ManuallyDrop::new(own), handle })
+        Ok(Prepared { groups, position, stream, fold, own: ManuallyDrop::new(own), handle })
     }
 
     /// Maps the memory of the others of this host.

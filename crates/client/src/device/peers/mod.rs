@@ -21,12 +21,14 @@
 //! parts travel in operations of a third one between the hosts (`groups`). A rank that dies or
 //! leaves ends these, as it ends all operations; who waits for others that do not come any more,
 //! because the program's group has failed or was left, leaves them soon after. `meeting` is how
-//! members find out whether all of them can, and whether all have called the same.
+//! members find out whether all of them can, and whether all have called the same. `fold` is a
+//! kernel that folds.
 //!
 //! Invariants: chunks use the parts of the device memory in turn, and all ranks the same one for
 //! the same chunk; who comes to a chunk's first barrier has read all that the one before in the
 //! same memory had left; nobody's memory is freed while another rank may read it.
 
+mod fold;
 mod groups;
 mod meeting;
 
@@ -36,7 +38,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use trib_device::{Context, Imported, Kernel, Memory, Relaxed, Stream, driver};
+use trib_device::{Context, Imported, Memory, Relaxed, Stream, driver};
 use trib_reduce::ptx;
 use trib_waiting::Pause;
 use trib_wire::{Collective, DataType, ReduceOp, Signature};
@@ -48,6 +50,7 @@ use crate::error::Error;
 use crate::group_state::GroupState;
 use crate::memory::Input;
 use crate::posting::Posting;
+use fold::Fold;
 use groups::Groups;
 pub(super) use meeting::{agree, meet};
 
@@ -64,7 +67,7 @@ pub(super) struct Peers {
     own: ManuallyDrop<Memory>,
     /// That of the others by their positions; `None` for this rank.
     others: Vec<Option<Imported>>,
-    folds: Mutex<Vec<(DataType, ReduceOp, Arc<Kernel>)>>,
+    folds: Mutex<Vec<Fold>>,
     /// A kernel may be under way of which no event tells.
     is_lost: AtomicBool,
 }
@@ -127,7 +130,7 @@ impl Peers {
         let fold = self.fold_of(chunk.signature.dtype, chunk.signature.op)?;
         // SAFETY: all ranks have copied the chunk, and use the memory again only when this one has
         // come to the next barrier.
-        unsafe { fold.launch(&current, &self.stream, &mut arguments, count) }.map_err(from_device)?;
+        unsafe { fold.kernel.launch(&current, &self.stream, &mut arguments, count) }.map_err(from_device)?;
         let folded = self.stream.record(&current).and_then(|event| event.wait());
         folded.inspect_err(|_| self.is_lost.store(true, Ordering::Relaxed)).map_err(from_device)
     }
@@ -226,15 +229,14 @@ impl Peers {
     }
 
     /// The compiled fold, which is made once.
-    fn fold_of(&self, dtype: DataType, op: ReduceOp) -> Result<Arc<Kernel>, Error> {
+    fn fold_of(&self, dtype: DataType, op: ReduceOp) -> Result<Fold, Error> {
         let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((.., fold)) = folds.iter().find(|(known, with, _)| (*known, *with) == (dtype, op)) {
+        if let Some(fold) = folds.iter().find(|fold| fold.is_of(dtype, op)) {
             return Ok(fold.clone());
         }
         let current = self.context().enter().map_err(from_device)?;
-        let text = ptx::fold(dtype, op, self.others.len()).ok_or_else(|| Error::broken("a fold without a text"))?;
-        let fold = Arc::new(Kernel::new(&current, &text, ptx::NAME).map_err(from_device)?);
-        folds.push((dtype, op, fold.clone()));
+        let fold = Fold::new(&current, dtype, op, self.others.len())?;
+        folds.push(fold.clone());
         Ok(fold)
     }
 
@@ -242,8 +244,10 @@ impl Peers {
     /// reads nobody's.
     fn part_from_others(&self) -> Result<(), Error> {
         let (barrier, began) = (self.groups.barrier(&self.groups.gotten)?, Instant::now());
-        // The library's thread brings it on: this may be a callback of a call that waits.
+        // Nobody else may bring it on: in a callback of a call that waits, that call does not, and
+        // as long as it waits, the library's thread does not either.
         loop {
+            self.groups.shared.poll()?;
             let waited = began.elapsed();
             if let Some(outcome) = barrier.outcome() {
                 return outcome;
