@@ -102,7 +102,9 @@ typedef struct trib_params {
     uint32_t size;           /* ranks of the job */
     const char *manager;     /* NULL: environment TRIB_MANAGER */
     const char *host;        /* NULL: environment TRIB_HOST, else gethostname() */
-    const trib_oob *oob;     /* NULL: rendezvous at the manager under the name TRIB_RENDEZVOUS */
+    const trib_oob *oob;     /* NULL: rendezvous at the manager under the name TRIB_RENDEZVOUS, else
+                              * under that of the launcher's job (srun, mpirun, torchrun), if rank
+                              * and size are those that it says */
     int timeout_ms;          /* time limit of trib_init itself; 0: TRIB_TIMEOUT_MS, else 30000.
                               * TRIB_WAIT_MS, how long the job may wait for quota that others
                               * have, comes on top. How long a rank may be without a node when one

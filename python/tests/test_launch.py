@@ -51,6 +51,13 @@ class Launches(unittest.TestCase):
         with self.assertRaisesRegex(InvalidError, "TRIB_RANK=x is not a number"):
             detect({"TRIB_RANK": "x", "TRIB_SIZE": "2"})
 
+    def test_half_of_a_launch_is_told_and_an_empty_variable_is_none(self):
+        slurm = {"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_JOB_ID": "12", "SLURM_STEP_ID": "0"}
+        for name, missing in (("TRIB_RANK", "TRIB_SIZE"), ("TRIB_SIZE", "TRIB_RANK")):
+            with self.assertRaisesRegex(InvalidError, f"{name} is set and {missing} is not"):
+                detect({**slurm, name: "1", missing: ""})
+        self.assertEqual(detect({**slurm, "TRIB_RANK": "", "TRIB_RENDEZVOUS": ""}), Launch("srun", 5, 8, "12-0"))
+
 
 if __name__ == "__main__":
     unittest.main()

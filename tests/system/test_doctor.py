@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import TRIB, Fabric, send
+from harness import TRIB, Fabric, send, wait_until
 from test_lab import Lab
 
 
@@ -67,8 +67,29 @@ class Doctor(unittest.TestCase):
             send(leaf, signal.SIGKILL)
             sound, checks = doctor(fabric)
             self.assertFalse(sound)
-            self.assertEqual(checks["node leaf0"]["state"], "failed")
+            self.assertEqual(checks["trial job"]["state"], "failed")
+            self.assertEqual(checks["node leaf0"]["state"], "warning")
             self.assertIn("trib an --name leaf0", checks["node leaf0"]["remedy"])
+
+    def test_a_node_that_this_host_does_not_need_is_a_warning(self):
+        with Fabric(leaves=2) as fabric:
+            # A job of one rank goes to the first leaf.
+            leaf = fabric.processes()["leaf1"]
+            send(leaf, signal.SIGSTOP)
+            silent = lambda: [node["name"] for node in fabric.status()["nodes"] if node["silent_since_ms"] is not None]
+            wait_until(lambda: silent() == ["leaf1"], 30, "the manager finds out that the node is silent")
+            self.warned_of_leaf1(fabric, "does not answer")
+            send(leaf, signal.SIGKILL)
+            self.warned_of_leaf1(fabric, "lost its connection")
+
+    def warned_of_leaf1(self, fabric, found):
+        """The host is sound nevertheless, and the warning says what to do."""
+        sound, checks = doctor(fabric)
+        self.assertTrue(sound, checks)
+        self.assertEqual(checks["trial job"]["state"], "ok")
+        self.assertEqual(checks["node leaf1"]["state"], "warning")
+        self.assertIn(found, checks["node leaf1"]["found"])
+        self.assertIn("trial job", checks["node leaf1"]["remedy"])
 
     def test_no_manager_and_no_keys(self):
         with Fabric() as fabric:

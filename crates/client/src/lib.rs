@@ -1,7 +1,8 @@
 //! The library that an application links: a context for the job, groups of its ranks, requests for
 //! operations in flight.
 //!
-//! The modules are `context` (one rank of one job), `params` (how to join), `join` (joining),
+//! The modules are `context` (one rank of one job), `params` (how to join; `launch`: which rank
+//! this is, from its launcher's variables), `join` (joining),
 //! `agreement` (one verdict for all ranks over the caller's exchange), `group` (collectives),
 //! `operation` (their signatures), `lanes` (which tree an operation takes), `request` (an operation
 //! in flight), `device` (operations over memory of a GPU), `sums` (sums that do not depend on
@@ -46,6 +47,7 @@ mod group;
 mod group_state;
 mod join;
 mod lanes;
+mod launch;
 mod log;
 mod memory;
 pub mod operation;

@@ -9,6 +9,8 @@ use trib_messages::request::QuotaAsk;
 use trib_wire::{Collective, GroupName};
 
 use crate::error::Error;
+use crate::launch::{self, Launch};
+pub use crate::launch::{RANK_ENV, RENDEZVOUS_ENV, SIZE_ENV};
 use crate::sum_kind::SumKind;
 
 /// A function that a blocked call of ours calls without any lock of ours held: every 1 to 20 ms,
@@ -39,7 +41,8 @@ pub struct Params {
     /// An exchange between the ranks; without it they meet at the manager.
     pub oob: Option<Box<dyn OutOfBand>>,
     /// The name under which they meet there, a new one for each job; without it that of
-    /// `TRIB_RENDEZVOUS`.
+    /// `TRIB_RENDEZVOUS`, else one that follows from the launcher's variables, if rank and size are
+    /// those of the launcher.
     pub rendezvous: Option<String>,
     /// Time limit of joining; without it `TRIB_TIMEOUT_MS`, else 30 s.
     pub timeout: Option<Duration>,
@@ -77,15 +80,15 @@ impl Params {
         self.objection.get_or_insert(objection);
     }
 
-    /// Rank and size as `trib run` sets them: `TRIB_RANK` and `TRIB_SIZE`.
+    /// Rank and size as the launcher says them: `trib run`, torchrun, mpirun, mpiexec or srun.
     pub fn from_env() -> Result<Params, Error> {
-        let number = |name: &str| {
-            let text = setting(name)?.ok_or_else(|| {
-                Error::Invalid(format!("{name} is not set; start the program with `trib run -n RANKS -- PROGRAM`"))
-            })?;
-            text.parse::<u32>().map_err(|_| Error::Invalid(format!("{name}={text} is not a number")))
-        };
-        Ok(Params::new(number(RANK_ENV)?, number(SIZE_ENV)?))
+        match launch::detect(setting)? {
+            Some(Launch { rank, size, .. }) => Ok(Params::new(rank, size)),
+            None => Err(Error::Invalid(format!(
+                "no launcher says which rank this is: start the program with `trib run -n RANKS -- PROGRAM`, srun, \
+                 mpirun or torchrun, or set {RANK_ENV} and {SIZE_ENV}"
+            ))),
+        }
     }
 
     /// Checks that rank and size are possible.
@@ -108,8 +111,8 @@ impl Params {
         Ok(())
     }
 
-    /// How groups take sums unless they say it themselves.
-    pub(crate) fn sums() -> Result<Option<SumKind>, Error> {
+    /// How groups take sums unless they say it themselves: what `TRIB_SUMS` says.
+    pub fn sums() -> Result<Option<SumKind>, Error> {
         match setting(SUMS_ENV)?.as_deref() {
             None | Some("plain") => Ok(None),
             Some(name) => SumKind::from_name(name)
@@ -169,12 +172,30 @@ impl Params {
         if let Some(name) = &self.rendezvous {
             return Ok(name.clone());
         }
-        setting(RENDEZVOUS_ENV)?.ok_or_else(|| {
-            Error::Invalid(format!(
-                "no out-of-band exchange given and {RENDEZVOUS_ENV} is not set: start the program with `trib run`, or \
-                 give an exchange"
-            ))
-        })
+        if let Some(name) = setting(RENDEZVOUS_ENV)? {
+            return Ok(name);
+        }
+        self.meeting_of(launch::detect(setting)?)
+    }
+
+    /// The name under which the ranks of a launcher's job meet, if this rank is what the launcher
+    /// says: one that is not may be of another job, of which that program has several.
+    fn meeting_of(&self, launch: Option<Launch>) -> Result<String, Error> {
+        let why = match launch {
+            None => "no launcher gives a name under which ranks could meet".to_owned(),
+            Some(Launch { launcher, rank, size, .. }) if (rank, size) != (self.rank, self.size) => {
+                let (own, all) = (self.rank, self.size);
+                format!("{launcher} says that this is rank {rank} of {size}, and the program that it is {own} of {all}")
+            }
+            Some(Launch { meeting: Ok(name), .. }) => return Ok(name),
+            Some(Launch { launcher, meeting: Err(why), .. }) => {
+                format!("{launcher} gives no name under which the ranks could meet: {why}")
+            }
+        };
+        Err(Error::Invalid(format!(
+            "no out-of-band exchange given, {RENDEZVOUS_ENV} is not set, and {why}; start the program with `trib run`, \
+             or set {RENDEZVOUS_ENV} to the same text on all ranks and to another one for each job, or give an exchange"
+        )))
     }
 
     /// What the job asks for: the caller's wishes, completed by those of the environment.
@@ -280,13 +301,6 @@ fn system_host_name() -> Result<String, Error> {
 
 /// What the process logs: a level, or `crate=level,...`; nothing if unset.
 pub const LOG_ENV: &str = "TRIB_LOG";
-/// The rank of this process, set by `trib run`.
-pub const RANK_ENV: &str = "TRIB_RANK";
-/// The number of ranks of the job, set by `trib run`.
-pub const SIZE_ENV: &str = "TRIB_SIZE";
-/// The name under which ranks without an exchange of their own meet at the manager, set by `trib
-/// run`.
-pub const RENDEZVOUS_ENV: &str = "TRIB_RENDEZVOUS";
 /// This host's name in the topology.
 pub const HOST_ENV: &str = "TRIB_HOST";
 /// Environment variable: whether ranks of one host may share memory, `on` or `off`.
@@ -352,6 +366,19 @@ mod tests {
         let params = Params { timeout: Some(patience / 30), ..Params::new(0, 1) };
         assert_eq!(params.time_limit(), Ok(patience / 30));
         assert_eq!(Params::new(0, 1).time_limit(), Ok(patience));
+    }
+
+    #[test]
+    fn ranks_meet_under_their_launchers_name_if_they_are_what_it_says() {
+        let launch = || Some(Launch { launcher: "srun", rank: 1, size: 2, meeting: Ok("12-0".to_owned()) });
+        assert_eq!(Params::new(1, 2).meeting_of(launch()), Ok("12-0".to_owned()));
+        let told = |params: Params, launch| params.meeting_of(launch).unwrap_err().to_string();
+        let other = told(Params::new(0, 1), launch());
+        assert!(other.contains("srun says that this is rank 1 of 2, and the program that it is 0 of 1"), "{other}");
+        let unnamed = Launch { meeting: Err("SLURM_STEP_ID is not set".to_owned()), ..launch().unwrap() };
+        let unnamed = told(Params::new(1, 2), Some(unnamed));
+        assert!(unnamed.contains("SLURM_STEP_ID is not set") && unnamed.contains(RENDEZVOUS_ENV), "{unnamed}");
+        assert!(told(Params::new(1, 2), None).contains("start the program with `trib run`"));
     }
 
     #[test]

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rank this process is, as its launcher says it in the environment."""
+"""Which rank this process is, as its launcher says it in the environment.
+
+`crates/client/src/launch.rs` has the same table and the same rules: ranks in Python, C and Rust of
+one job meet under one name.
+"""
 
 import os
 from collections.abc import Mapping
@@ -36,11 +40,13 @@ class _Launcher:
     names: tuple[str, ...]
 
 
+_MASTER_ENV = "MASTER_ADDR"
+
 #: The first one whose variables are set counts: a launcher that was started by another one, such as
 #: mpirun in a job of Slurm's, stands before it.
 LAUNCHERS = (
     _Launcher("trib run", "TRIB_RANK", "TRIB_SIZE", (RENDEZVOUS_ENV,)),
-    _Launcher("torchrun", "RANK", "WORLD_SIZE", ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")),
+    _Launcher("torchrun", "RANK", "WORLD_SIZE", ("TORCHELASTIC_RUN_ID", _MASTER_ENV, "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")),
     _Launcher("mpirun of Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ("OMPI_MCA_ess_base_jobid",)),
     _Launcher("mpirun of Open MPI 5", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ("PMIX_NAMESPACE",)),
     _Launcher("mpiexec of MPICH", "PMI_RANK", "PMI_SIZE", ("PMI_JOBID",)),
@@ -49,25 +55,30 @@ LAUNCHERS = (
 
 
 def detect(environment: Mapping[str, str] = os.environ) -> Launch:
-    """Rank, size and rendezvous from the variables of `trib run`, torchrun, mpirun or srun.
+    """Rank, size and rendezvous from the variables of `trib run`, torchrun, mpirun or srun. An empty
+    variable counts as not set.
 
     `TRIB_RENDEZVOUS` wins over what the launcher gives. Raises `InvalidError` if no launcher's
-    variables are there, or if they are no numbers.
+    variables are there, if they are no numbers, or if only one of `TRIB_RANK` and `TRIB_SIZE` is
+    set.
     """
-    found = [each for each in LAUNCHERS if each.rank in environment and each.size in environment]
-    if not found:
+    own = LAUNCHERS[0]
+    for name, missing in ((own.rank, own.size), (own.size, own.rank)):
+        if environment.get(name) and not environment.get(missing):
+            raise InvalidError(f"{name} is set and {missing} is not: set both, or neither")
+    first = next((each for each in LAUNCHERS if environment.get(each.rank) and environment.get(each.size)), None)
+    if first is None:
         raise InvalidError(
             "no launcher says which rank this is: start the program with `trib run -n RANKS -- PROGRAM`, torchrun, "
             "mpirun or srun, or give rank= and size="
         )
     # Some launchers have two ways to name a job: the one whose names are all there counts.
-    best = next((each for each in found if all(name in environment for name in each.names)), found[0])
-    if best.rank != found[0].rank:
-        best = found[0]
-    rendezvous = environment.get(RENDEZVOUS_ENV)
-    if rendezvous is None and all(name in environment for name in best.names):
+    ways = (each for each in LAUNCHERS if each.rank == first.rank)
+    best = next((way for way in ways if all(environment.get(name) for name in way.names)), first)
+    rendezvous = environment.get(RENDEZVOUS_ENV) or None
+    if rendezvous is None and all(environment.get(name) for name in best.names):
         rendezvous = "-".join(environment[name] for name in best.names)
-        if _is_local(environment.get("MASTER_ADDR", "")):
+        if _MASTER_ENV in best.names and _is_local(environment[_MASTER_ENV]):
             # Torchrun's defaults are the same on every machine.
             rendezvous += f"-{_loopback()}"
     return Launch(best.name, _number(environment, best.rank), _number(environment, best.size), rendezvous)

@@ -14,7 +14,8 @@ use crate::log;
 
 /// Start the ranks of a program on this machine
 ///
-/// On a cluster use srun or mpirun. Each rank finds TRIB_RANK, TRIB_SIZE, TRIB_LOCAL_RANK,
+/// On a cluster srun or mpirun start the ranks instead: programs and `trib bench` read these
+/// launchers' variables, too. Each rank finds TRIB_RANK, TRIB_SIZE, TRIB_LOCAL_RANK,
 /// TRIB_RENDEZVOUS and TRIB_MANAGER in its environment. The first rank that fails ends the others:
 /// SIGTERM, and SIGKILL after the grace period. SIGINT, SIGTERM and SIGHUP are passed on. Rank 0
 /// reads the launcher's stdin unless that is a terminal. If the launcher dies, so do the ranks.

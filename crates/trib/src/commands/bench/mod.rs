@@ -43,9 +43,9 @@ use report::Report;
 
 /// Measure collectives, or the reduction kernels alone
 ///
-/// Runs as the program of `trib run`, or starts its own ranks with --ranks. Every element of every
-/// result is checked, outside the timed part; inputs change from one iteration to the next. A wrong
-/// element ends the benchmark with an error.
+/// Runs as the program of `trib run`, srun, mpirun or another launcher, or starts its own ranks
+/// with --ranks. Every element of every result is checked, outside the timed part; inputs change
+/// from one iteration to the next. A wrong element ends the benchmark with an error.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Arguments {
@@ -271,6 +271,7 @@ Examples:
   trib bench --ranks 8 --collective all --max 1M --json
   trib run -n 8 --hosts h0,h1 -- trib bench --collective reduce --dtype float64 --op max
   trib bench --ranks 8 --dtype float64:int32 --op maxloc
+  srun -n 32 trib bench --max 1M
   trib bench --ranks 4 --wait-late 120
   trib bench kernels";
 

@@ -23,7 +23,7 @@ use crate::failure::Failure;
 ///
 /// A cell is COLLECTIVE:BYTES:MODE[:ITERATIONS]. Modes: sustained (operations back to back), single
 /// (a pause and a barrier before each), flight (eight non-blocking operations at once). Rank and
-/// size come from the environment, as `trib run` sets it. Rank 0 prints one line of JSON for each
+/// size come from the environment, as the launcher sets it. Rank 0 prints one line of JSON for each
 /// cell. The result is checked before and after the timed operations.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
