@@ -29,7 +29,7 @@ MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v
 # library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo demo-torch test test-long conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants fuzz models miri rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch test-gpu bench-torch wheel bench build lint install install-files strip-installed deb package-test dependencies
+.PHONY: help demo demo-torch test test-long conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants fuzz models miri rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch test-gpu bench-torch wheel bench build lint install install-files staged-files strip-installed uninstall deb package-test dependencies
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 25
@@ -152,11 +152,19 @@ INSTALLED_BINARIES = $(addprefix $(DESTDIR)$(PREFIX)/bin/,trib sharp_hello sharp
 	$(wildcard $(DESTDIR)$(PREFIX)/lib/libtributary.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libsharp_coll.so.5 \
 	$(DESTDIR)$(PREFIX)/lib/libnccl-net-tributary.so $(DESTDIR)$(PREFIX)/lib/libtrib_mpi*.so $(DESTDIR)$(PREFIX)/lib/tributary/openmpi/*.so)
 
-install: build ## install under PREFIX (default /usr/local), below DESTDIR if set; SPLIT_DEBUG=1 keeps debug lines beside
-	@# Whoever installs may have a umask that lets nobody else read.
-	@umask 022 && $(MAKE) --no-print-directory install-files
+install: build ## build, and install under PREFIX (default /usr/local), below DESTDIR if set; SPLIT_DEBUG=1 keeps debug lines beside
+	@$(MAKE) --no-print-directory install-files
 
-install-files:
+# Whoever installs may have a umask that lets nobody else read. SELF: with --dry-run nothing is installed.
+SELF = $(MAKE)
+install-files: ## install what is built, without cargo: `make build && sudo make install-files`
+	@umask 022 && scripts/install-staged '$(DESTDIR)' $(abspath $(PREFIX)) $(SELF) --no-print-directory staged-files PREFIX=$(abspath $(PREFIX))
+
+uninstall: ## remove what was installed under PREFIX, below DESTDIR if set, and nothing else
+	@scripts/uninstall $(DESTDIR)$(abspath $(PREFIX))
+
+# All files at their paths below a DESTDIR that is empty.
+staged-files:
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/sharp/api share/tributary/bench/peers \
 		share/modulefiles/tributary share/sharp/examples/mpi/coll)
 	install -m 755 $(TARGET)/trib $(DESTDIR)$(PREFIX)/bin/trib
@@ -174,18 +182,18 @@ install-files:
 	install -m 644 sharp-coll/include/sharp/api/*.h $(DESTDIR)$(PREFIX)/include/sharp/api/
 	install -m 755 $(addprefix $(TARGET)/sharp-coll/,sharp_hello sharp_coll_dump_config sharp_coll_test) $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 sharp-coll/coll_test/*.[ch] sharp-coll/coll_test/Makefile $(DESTDIR)$(PREFIX)/share/sharp/examples/mpi/coll/
-	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|' -e 's|@VERSION@|$(VERSION)|' sharp-coll/sharp_coll.pc.in \
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' sharp-coll/sharp_coll.pc.in \
 		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/sharp_coll.pc
-	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|' -e 's|@VERSION@|$(VERSION)|' capi/tributary.pc.in \
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' capi/tributary.pc.in \
 		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/tributary.pc
 	cp -R examples $(DESTDIR)$(PREFIX)/share/tributary/
 	@# The checkout may be its owner's alone.
 	chmod -R u+w,a+rX $(DESTDIR)$(PREFIX)/share/tributary/examples
 	install -m 644 bench/peers/*.[ch] bench/peers/gloo.py bench/peers/Makefile $(DESTDIR)$(PREFIX)/share/tributary/bench/peers/
-	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|' -e 's|@VERSION@|$(VERSION)|' deploy/modulefiles/tributary.in \
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' deploy/modulefiles/tributary.in \
 		> $(DESTDIR)$(PREFIX)/share/modulefiles/tributary/$(VERSION)
 	@$(MAKE) --no-print-directory strip-installed
-	$(TARGET)/trib service install --units-only --prefix $(abspath $(PREFIX)) --root $(or $(DESTDIR),/)
+	$(TARGET)/trib service install --units-only --prefix $(PREFIX) --root $(DESTDIR) >/dev/null
 
 # A make of its own: the files are looked for when they are there.
 strip-installed:

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ROOT, Fabric
+from harness import BUILD, ROOT, Fabric
 from installed import Home, is_there
 from test_mpi import COMPONENT
 
@@ -17,6 +17,17 @@ MIB = 1 << 20
 def binaries(prefix):
     files = [p for folder in ("bin", "lib") for p in (prefix / folder).iterdir() if p.is_file() and not p.is_symlink()]
     return [p for p in files if p.read_bytes()[:4] == b"\x7fELF"]
+
+
+def every_file(folder):
+    """All paths below a folder, with those of folders."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def links(text):
+    """The relative links of a document, without what they name inside of another."""
+    found = (target.partition("#")[0] for target in re.findall(r"\]\(([^)]*)\)", text))
+    return [target for target in found if target and not re.match(r"[a-z]+:", target)]
 
 
 def sections(path):
@@ -81,6 +92,49 @@ class Installed(unittest.TestCase):
                             TRIB_MPI_REPORT="1", **env, **root)
             self.assertEqual((done.returncode, done.stdout.count("2")), (0, 2), done.stderr)
             self.assertRegex(done.stderr, r"trees of communicators: [1-9]")
+
+    def test_it_takes_no_cargo_and_nothing_stays_when_it_is_removed(self):
+        with tempfile.TemporaryDirectory(prefix="trib-prefix-") as folder:
+            home, prefix = pathlib.Path(folder) / "home", pathlib.Path(folder) / "prefix"
+            home.mkdir()
+            (prefix / "bin").mkdir(parents=True)
+            (prefix / "bin/theirs").write_text("of somebody else")
+            before = every_file(prefix)
+            path = "/usr/sbin:/usr/bin:/sbin:/bin"
+            env = {"PATH": path, "HOME": str(home), "CARGO_TARGET_DIR": str(BUILD.parent), "TRIB_PROFILE": BUILD.name}
+            if shutil.which("cargo", path=path):
+                env["CARGO"] = "/bin/false"
+            make = lambda goal, *words: subprocess.run(
+                ["sh", "-c", 'umask 077; exec make "$@"', "sh", goal, f"PREFIX={prefix}", *words], cwd=ROOT, env=env,
+                capture_output=True, text=True, timeout=300)
+            for words in ([], ["SPLIT_DEBUG=1"]):
+                done = make("install-files", *words)
+                self.assertEqual(done.returncode, 0, done.stderr)
+            installed = every_file(prefix)
+            self.assertLessEqual({"bin/trib", "lib/libtributary.so", "bin/.debug/trib.debug", "share/tributary/installed.txt"}, installed)
+            self.assertEqual({name for name in installed if name.startswith(".")}, set(), "the stage is gone")
+            closed = [name for name in installed if not (prefix / name).stat().st_mode & 0o004]
+            self.assertEqual([name for name in closed if name != "bin/theirs"], [], "all may read it")
+            self.assertIn(f"prefix={prefix}\n", (prefix / "lib/pkgconfig/tributary.pc").read_text())
+            done = make("uninstall")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(every_file(prefix), before)
+            again = make("uninstall")
+            self.assertNotEqual(again.returncode, 0)
+            self.assertIn("installed.txt", again.stderr)
+
+    def test_documents_of_the_package_lead_to_what_is_installed(self):
+        with tempfile.TemporaryDirectory(prefix="trib-share-") as folder:
+            share = pathlib.Path(folder)
+            # As `make install` and scripts/make-deb put them.
+            for name, source in (("examples", "examples"), ("grafana", "deploy/grafana")):
+                shutil.copytree(ROOT / source, share / "tributary" / name)
+            subprocess.run([ROOT / "scripts/install-documents", share], check=True, timeout=60)
+            documents = sorted((share / "doc/tributary").rglob("*.md"))
+            self.assertGreater(len(documents), 20)
+            missing = [f"{document.name}: {link}" for document in documents for link in links(document.read_text())
+                       if not (document.parent / link).exists()]
+            self.assertEqual(missing, [])
 
     @unittest.skipUnless(is_there("mpicc.openmpi"), "there is no Open MPI to build a peer for")
     def test_bench_compare_builds_its_peers_in_the_users_cache(self):
