@@ -66,12 +66,32 @@ def check(rank, size, asynchronous):
     same(out, host, "reduce_scatter_tensor")
 
 
+def a_future_in_another_stream(rank):
+    """The stream in which somebody asks for a future waits for the result, which another stream has
+    waited for before."""
+
+    class Other(stand_in.Stream):
+        awaited = ()
+
+        def wait_event(self, event):
+            super().wait_event(event)
+            self.awaited += (event,)
+
+    work = dist.all_reduce(on_device(values(rank)), async_op=True)
+    work.wait()
+    other = Other()
+    with stand_in.current(other):
+        work.get_future().wait()
+    assert work._arrival._event in other.awaited, "the future was fulfilled before the result had come"
+
+
 def main():
     dist.init_process_group("tributary")
     rank, size = dist.get_rank(), dist.get_world_size()
     stand_in.set_up()
     for asynchronous in (False, True, "future"):
         check(rank, size, asynchronous)
+    a_future_in_another_stream(rank)
     counts = tributary.torch.counters()
     waits = {name: stand_in.count(name) for name in ("cuCtxSynchronize", "cuStreamSynchronize", "cuMemcpyDtoH")}
     out = stand_in.count("copy device-host")

@@ -138,7 +138,7 @@ def replace():
         current_stream=lambda _: stream(), Event=Event, device=device_of, Stream=Stream, ExternalStream=ExternalStream, stream=current
     )
     streams.torch = types.SimpleNamespace(cuda=known, Tensor=torch.Tensor)
-    streams.future = process_group.Work.get_future.__globals__["future"] = lambda device: torch.futures.Future()
+    streams.devices = process_group.Work.get_future.__globals__["devices"] = lambda arrival: None
     staging.is_staged_by_library = process_group.is_staged_by_library = is_on_device
     torch.Tensor.record_stream = lambda tensor, _: recorded.append(tensor)
     # What is made beside a tensor of the device is there, too.

@@ -70,6 +70,11 @@ def works(ranks, place):
     return f"{len(told[0]['passed'])} things on each rank"
 
 
+def joining(ranks, place):
+    told = place.program(ranks, "joining_worker.py").run(100)
+    return f"{len(told[0]['passed'])} things on each rank"
+
+
 def training(how, least, place, env=None):
     told = place.train(how, env=env)
     need(all(each["same"] and each.get("read", True) for each in told.values()), f"weights differ between ranks: {told}")
@@ -277,6 +282,7 @@ STEPS = [
     Step("c10d", c10d, "torch's own tests of torch.distributed, as far as they go without GPUs"),
     *steps_of_collectives(),
     Step("works", functools.partial(works, 3), "works, futures and messages between two ranks, as programs use them"),
+    Step("joining", functools.partial(joining, 2), "ranks find each other in a used store, and leave nothing of a job behind"),
     Step("huge", functools.partial(all_same, "huge", 2), "tensors beyond 2 GiB, on 2 ranks", asked=True),
     *steps_of_training(),
     Step("sums", exact_sums, "exact sums give the same weights whatever hosts 8 ranks are on, and whatever part each has"),

@@ -3,6 +3,7 @@
 import gc
 import json
 import sys
+import threading
 import time
 import traceback
 import weakref
@@ -67,6 +68,101 @@ def a_future_of_its_own():
     work = dist.all_reduce(tensor, async_op=True)
     work.get_future().then(lambda _: seen.append(work.get_future().value()[0].sum().item())).wait()
     assert seen == [4 * dist.get_world_size()], seen
+
+
+def let_first_go(group):
+    """All ranks but the first wait until it calls `let_others_go`: till then none of its operations
+    is over, so that what it hangs on their futures runs in the thread that fulfils them."""
+    if dist.get_rank() != 0:
+        group.get_group_store().wait(["go"], timedelta(seconds=SOON))
+
+
+def let_others_go(group):
+    if dist.get_rank() == 0:
+        group.get_group_store().set("go", "1")
+
+
+def a_future_that_waits_for_a_later_one():
+    """What hangs on a future waits for one that was asked for later, or before."""
+    group = dist.new_group()
+    let_first_go(group)
+    first, second = [dist.all_reduce(torch.ones(4), group=group, async_op=True).get_future() for _ in range(2)]
+    chained = first.then(lambda _: second.wait()[0])
+    let_others_go(group)
+    assert (chained.wait() == dist.get_world_size()).all()
+    dist.destroy_process_group(group)
+
+
+def operations_begun_while_works_are_looked_at():
+    """An operation looks which ones before it are over. What hangs on their futures begins others."""
+    group, gate, begun = dist.new_group(), threading.Event(), []
+
+    def reduce():
+        return dist.all_reduce(torch.ones(4), group=group, async_op=True)
+
+    let_first_go(group)
+    # The thread that fulfils futures stays here, where it comes first.
+    held = reduce().get_future().then(lambda _: threading.current_thread() is threading.main_thread() or gate.wait(SOON))
+    works = [reduce() for _ in range(8)]
+    hanging = [work.get_future().then(lambda _: begun.append(reduce())) for work in works]
+    let_others_go(group)
+    deadline = time.monotonic() + SOON
+    while not all(work._request.done() for work in works):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    group._most_under_way = 0
+    last = reduce()
+    gate.set()
+    for future in (held, *hanging):
+        future.wait()
+    assert len(begun) == len(works)
+    for work in (*works, *begun, last):
+        assert (work.result()[0] == dist.get_world_size()).all()
+    dist.destroy_process_group(group)
+
+
+def a_mismatch_of_what_callbacks_begin():
+    """The rank that has begun an operation in a callback is told that its order may be at fault."""
+    group = dist.new_group()
+    let_first_go(group)
+    future = dist.all_reduce(torch.ones(4), group=group, async_op=True).get_future()
+    try:
+        if dist.get_rank() == 0:
+            begun = future.then(lambda _: dist.all_reduce(torch.ones(3), group=group, async_op=True))
+            let_others_go(group)
+            begun.wait().wait()
+        else:
+            future.wait()
+            dist.all_reduce(torch.ones(5), group=group)
+    except dist.DistBackendError as told:
+        assert dist.get_rank() != 0 or "in callbacks of futures" in str(told), told
+    else:
+        raise AssertionError("sums of other lengths were taken")
+    # Nobody leaves before all have been told.
+    dist.barrier()
+    dist.destroy_process_group(group)
+
+
+def a_new_limit_for_messages():
+    """It holds for ranks that are connected already, too."""
+    group = dist.new_group([0, 1])
+    if dist.get_rank() < 2:
+        other, got = 1 - dist.get_rank(), torch.zeros(1)
+        sent, received = dist.isend(torch.ones(1), other, group), dist.irecv(got, other, group)
+        sent.wait()
+        received.wait()
+        group.set_timeout(timedelta(seconds=1))
+        if dist.get_rank() == 0:
+            began = time.monotonic()
+            try:
+                dist.recv(got, 1, group)
+            except RuntimeError:
+                assert time.monotonic() - began < SOON
+            else:
+                raise AssertionError("a message came that nobody has sent")
+    dist.barrier()
+    if dist.get_rank() < 2:
+        dist.destroy_process_group(group)
 
 
 def a_future_has_a_limit():
@@ -169,6 +265,10 @@ THINGS = [
     messages_in_a_new_group,
     a_future_within_a_future,
     a_future_of_its_own,
+    a_future_that_waits_for_a_later_one,
+    operations_begun_while_works_are_looked_at,
+    a_mismatch_of_what_callbacks_begin,
+    a_new_limit_for_messages,
     a_future_has_a_limit,
     a_group_is_given_up_after_a_wait_in_vain,
     works_that_nobody_asks_for,

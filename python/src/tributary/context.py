@@ -100,7 +100,7 @@ class Context:
             manager=_text(manager),
             host=_text(host),
             oob=ctypes.pointer(caller.table) if caller else None,
-            timeout_ms=0 if timeout is None else max(int(1000 * timeout), 1),
+            timeout_ms=0 if timeout is None else _milliseconds(timeout),
             progress=self._progress,
             quota=_text(quota),
             calls=_text(calls),
@@ -233,6 +233,11 @@ def meet_at(found: launch.Launch) -> None:
             "text on all ranks, another one for each job"
         )
     os.environ[launch.RENDEZVOUS_ENV] = found.rendezvous
+
+
+def _milliseconds(timeout: float) -> int:
+    """A limit in seconds as a C int, in which 0 would stand for the usual one. The longest is 24 days."""
+    return int(min(max(1000 * timeout, 1), 2**31 - 1))
 
 
 def _text(text: str | None) -> bytes | None:

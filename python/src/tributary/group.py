@@ -55,7 +55,7 @@ class Group:
         code = operator(op, give.dtype)
         get = give if out is None else vector(out, dtype)
         get.check_writable("where the result goes")
-        _check_alike(give, get, give.nbytes)
+        _check_alike(give, get, get.nbytes)
         address = IN_PLACE if out is None else give.address
         count = give.count * give.dtype.values
         held, value = (give, get), source if out is None else out
@@ -80,7 +80,7 @@ class Group:
             return self._post(call, give.address, None, count, give.dtype.code, code, root, *stream, held=(give,), value=None)
         get = give if out is None else vector(out, dtype)
         get.check_writable("where the result goes")
-        _check_alike(give, get, give.nbytes)
+        _check_alike(give, get, get.nbytes)
         address = IN_PLACE if out is None else give.address
         held, value = (give, get), source if out is None else out
         call, stream = _way("reduce", give, get)
@@ -156,8 +156,9 @@ class Group:
 
     def leave(self) -> None:
         """Leaves the group. What is outstanding fails, as does all that is posted later; the call
-        is local."""
-        check(lib.trib_group_leave(self._live()))
+        is local. One that has been freed is left already."""
+        if self._handle:
+            check(lib.trib_group_leave(self._handle))
 
     def free(self) -> None:
         """Leaves the group and gives up its memory. A second call does nothing."""
@@ -222,8 +223,9 @@ def _way(operation: str, *vectors: Vector) -> tuple[Any, tuple[int, ...]]:
     return getattr(lib, f"trib_{operation}_stream_nb" if streams else f"trib_{operation}_nb"), streams
 
 
-def _check_alike(give: Any, get: Any, nbytes: int) -> None:
+def _check_alike(give: Vector, get: Vector, nbytes: int) -> None:
+    """Raises unless the vectors have one type, and the input so many bytes: as many as the result takes."""
     if give.dtype is not get.dtype:
         raise MismatchError(f"the input is {give.dtype.name} and the result {get.dtype.name}")
-    if give.nbytes != nbytes or (give is not get and give.nbytes < get.nbytes):
+    if give.nbytes != nbytes:
         raise InvalidError(f"an input of {give.nbytes} bytes does not fit a result of {get.nbytes}")

@@ -8,6 +8,7 @@ each of ours is a job of its own.
 
 import itertools
 import os
+import secrets
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -15,6 +16,7 @@ import torch.distributed as dist
 
 from tributary.context import Context
 from tributary.group import Group
+from tributary.torch import meeting
 
 #: What users of torch call the collectives, so that errors say these names.
 CALLS = "allreduce=all_reduce,bcast=broadcast,reduce_scatter=reduce_scatter,allgather=all_gather"
@@ -52,8 +54,7 @@ class StoreExchange:
         return mine
 
     def clean_up(self) -> None:
-        """The last rank that is done takes away what was left in the store, so that the same ranks
-        may meet there again."""
+        """The last rank that is done takes away what was left in the store."""
         if self._store.add("done", 1) == self._size:
             for name in [*self._names, "done"]:
                 self._store.delete_key(name)
@@ -66,7 +67,8 @@ class StoreExchange:
 def join(store: dist.Store, rank: int, size: int, timeout: timedelta, is_default: bool) -> Context:
     """Joins a job of the ranks that share the store."""
     global _current
-    exchange = StoreExchange(dist.PrefixStore("tributary", store), rank, size, timeout)
+    store = dist.PrefixStore("tributary", store)
+    exchange = StoreExchange(meeting.meet(store, rank, size, timeout), rank, size, timeout)
     context = Context(
         rank,
         size,
@@ -74,16 +76,15 @@ def join(store: dist.Store, rank: int, size: int, timeout: timedelta, is_default
         timeout=None if "TRIB_TIMEOUT_MS" in os.environ else timeout.total_seconds(),
         calls=CALLS,
     )
-    exchange.clean_up()
+    try:
+        exchange.clean_up()
+        meeting.part(store, rank)
+    except BaseException:
+        context.close()
+        raise
     if is_default:
         _current = context
     return context
-
-
-def attempt() -> str:
-    """What tells this start of the program from others that have the same store: torchrun counts
-    them."""
-    return f"attempt/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
 
 
 def leave(context: Context) -> None:
@@ -97,6 +98,12 @@ def leave(context: Context) -> None:
 def group(context: Context, ranks: Sequence[int] | None, name: str, timeout: timedelta) -> Group:
     """Makes a group of some ranks of the job; its name tells it from others of the same ranks."""
     return context.igroup(ranks, tag_of(name), name).wait(timeout.total_seconds())
+
+
+def number(group: Group, timeout: timedelta) -> str:
+    """A number that all members know and no other group has. Collective over them."""
+    drawn = bytearray(secrets.token_bytes(8))
+    return group.ibroadcast(drawn, 0).wait(timeout.total_seconds()).hex()
 
 
 def tag_of(name: str) -> int:

@@ -77,7 +77,7 @@ class Message(dist.Work):
             raise dist.DistBackendError(f"not done after {limit:g} s: the other rank has begun no message with this one")
         if self._failure is not None:
             raise dist.DistBackendError(str(self._failure)) from self._failure
-        self._work.wait(timeout) if timeout > NO_TIMEOUT else self._work.wait()
+        self._work.wait(timeout if timeout > NO_TIMEOUT else self._timeout)
         while self._copies:
             target, room = self._copies.pop()
             target.detach().copy_(room)

@@ -3,7 +3,7 @@
 
 import functools
 import os
-import secrets
+import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -31,8 +31,8 @@ class GlooGroup:
         self._store, self._rank, self._size, self._timeout = store, group.rank, group.size, timeout
         self._backend: dist.ProcessGroupGloo | None = None
         self._peers: dict[int, Peer] | None = None
-        # What stands in the store of an earlier process group of that name leads nowhere.
-        self._name = f"gloo/{_number(group, timeout)}"
+        # Whether the program has set another limit than the one that Gloo knows for messages.
+        self._has_own_limit = False
         self._failure: Exception | None = None
         try:
             devices = _lazy_devices()
@@ -49,13 +49,19 @@ class GlooGroup:
         if self._backend is None:
             if not dist.is_gloo_available():
                 raise dist.DistBackendError("the tree has no such operation, and this torch has no Gloo to do it with")
-            self._backend = dist.ProcessGroupGloo(dist.PrefixStore(self._name, self._store), self._rank, self._size, self._timeout)
+            self._backend = dist.ProcessGroupGloo(self._store, self._rank, self._size, self._timeout)
         return self._backend
 
     def _made(self, devices: list[Any]) -> "dist.ProcessGroupGloo":
         options = dist.ProcessGroupGloo._Options()
         options._timeout, options._devices = self._timeout, devices
-        return dist.ProcessGroupGloo(dist.PrefixStore(self._name, self._store), self._rank, self._size, options)
+        return dist.ProcessGroupGloo(self._store, self._rank, self._size, options)
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Sets how long an operation may take that names no limit of its own."""
+        self._timeout, self._has_own_limit = timeout, True
+        if self._backend is not None:
+            self._backend._set_default_timeout(timeout)
 
     def send(self, tensors: Sequence[torch.Tensor], target: int, tag: int) -> Any:
         """Sends a tensor to one member, that of a device by a copy in memory of the host."""
@@ -70,8 +76,7 @@ class GlooGroup:
     def recv_anysource(self, tensors: Sequence[torch.Tensor], tag: int) -> Any:
         """Gets a tensor from whichever member sends one."""
         room, copies = _room(tensors)
-        work = self.backend().recv_anysource(room, tag)
-        return Message(copies, self._timeout, work) if copies else work
+        return self._begun(self.backend().recv_anysource(room, tag), copies)
 
     def _with(self, other: int, begin: Callable[[], Any], copies: Copies) -> Any:
         """Begins a message from or to another member."""
@@ -81,24 +86,28 @@ class GlooGroup:
             message = Message(copies, self._timeout)
             if self._peers[other].is_to_begin(begin, message):
                 return message
-        work = begin()
-        return Message(copies, self._timeout, work) if copies else work
+        return self._begun(begin(), copies)
+
+    def _begun(self, work: Any, copies: Copies) -> Any:
+        """What the program gets of a message that Gloo has begun."""
+        # Gloo's messages take the limit that their connections were made with.
+        return Message(copies, self._timeout, work) if copies or self._has_own_limit else work
 
     def close(self) -> None:
         """Gives the group up."""
         self._backend, self._peers = None, None
+
+    def abort(self) -> None:
+        """Gives the group up without waiting for what it has under way, as its end does."""
+        last, self._backend, self._peers = [self._backend], None, None
+        if last[0] is not None:
+            threading.Thread(target=last.clear, name="gloo: end", daemon=True).start()
 
 
 def _room(tensors: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Copies]:
     """Where tensors are received, and what is to be copied then."""
     room = [tensor if tensor.is_cpu else torch.empty(tensor.shape, dtype=tensor.dtype) for tensor in tensors]
     return room, [(tensor, mine) for tensor, mine in zip(tensors, room, strict=True) if mine is not tensor]
-
-
-def _number(group: Group, timeout: timedelta) -> str:
-    """A number that all members know and no other process group has."""
-    number = bytearray(secrets.token_bytes(8))
-    return group.ibroadcast(number, 0).wait(timeout.total_seconds()).hex()
 
 
 def _lazy_devices() -> list[Any]:

@@ -9,6 +9,7 @@ it is here under both names.
 
 import collections
 import os
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -32,7 +33,7 @@ from tributary.torch.recorder import Record
 from tributary.torch.reduction import Reduction, average, reduction
 from tributary.torch.staging import is_staged_by_library, joined, room, split, staged
 from tributary.torch.streams import Arrival, current
-from tributary.torch.work import Completer, Work, Works
+from tributary.torch.work import Completer, Work, Works, is_in_callback
 
 Tensors = torch.Tensor | Sequence[torch.Tensor]
 
@@ -101,12 +102,15 @@ class ProcessGroupTributary(NamedGroup):
         # NCCL on each host, from the first long vector of a device on, if there is use for it.
         self._levels: Levels | None = None
         self._is_agreed = False
-        self._gloo = GlooGroup(store, group, timeout)
+        # What stands in the store of an earlier process group of that name leads nowhere.
+        self._own_store = dist.PrefixStore(jobs.number(group, timeout), store)
+        self._gloo = GlooGroup(dist.PrefixStore("gloo", self._own_store), group, timeout)
         self._completer = Completer(f"tributary {name}")
         self._coalesced: list[Any] | None = None
         # Works under way, and of how many of them it is looked which are over.
         self._under_way: collections.deque[Work] = collections.deque()
         self._most_under_way = KEPT
+        self._keeping, self._is_looking = threading.RLock(), False
         #: How many operations went which way, by `tree.` or `gloo.` and the call's name; `nccl.`
         #: counts those of the tree that NCCL has reduced or spread on each host.
         self.counts: collections.Counter[str] = collections.Counter()
@@ -327,6 +331,7 @@ class ProcessGroupTributary(NamedGroup):
     def set_timeout(self, timeout: timedelta) -> None:
         """Sets how long an operation may take that names no limit of its own."""
         self._timeout, self._seconds = timeout, timeout.total_seconds()
+        self._gloo.set_timeout(timeout)
 
     _set_default_timeout = set_timeout
 
@@ -358,10 +363,14 @@ class ProcessGroupTributary(NamedGroup):
         return made
 
     def abort(self) -> None:
-        """Leaves the group at once: what is outstanding fails, here and on the other members."""
-        self._group.leave()
+        """Leaves the group at once, and the job if this group has joined it: what is outstanding fails,
+        here and on the other members. Torch calls nothing else afterwards."""
+        self._completer.end(self._group.leave)
         if self._levels is not None:
             self._levels.leave()
+        self._gloo.abort()
+        if self._owns_context:
+            jobs.leave(self._context)
 
     def shutdown(self) -> None:
         """Leaves the group, and the job if this group has joined it."""
@@ -386,6 +395,8 @@ class ProcessGroupTributary(NamedGroup):
         """Does what a program waits for at once, which then has no work; begins what it does not.
         Over memory of a device, all is done in the order of the stream that is current there, and
         `begin` begins it on two levels."""
+        if is_in_callback():
+            self._completer.is_chained = True
         self.counts[operation.counter] += 1
         if begin is not None:
             self.counts[f"nccl.{operation.name}"] += 1
@@ -409,7 +420,7 @@ class ProcessGroupTributary(NamedGroup):
                 late.wait(self._limit(call.options))
         except Error as failure:
             record.fail(failure)
-            raise dist.DistBackendError(str(failure)) from failure
+            raise dist.DistBackendError(self._completer.words(failure)) from failure
         if call.finish is not None:
             call.finish()
         record.end()
@@ -442,7 +453,7 @@ class ProcessGroupTributary(NamedGroup):
 
     def _agree(self, device: torch.device) -> Levels | None:
         """Agrees with the other members whether NCCL is used on each host, and makes what it takes."""
-        group, store = self._group, dist.PrefixStore("hosts", self._prefixed_store)
+        group, store = self._group, dist.PrefixStore("hosts", self._own_store)
         found = hosts.agree(store, group.rank, group.size, device, self._timeout)
         if found.why_not:
             return None
@@ -468,13 +479,27 @@ class ProcessGroupTributary(NamedGroup):
     def _keep(self, work: Work) -> None:
         """Keeps a work until it is over: torch 2.6 holds no more of one than the half that is in
         C++."""
-        while self._under_way and self._under_way[0].over:
-            self._under_way.popleft()
-        if self._coalesced is None and len(self._under_way) >= self._most_under_way:
-            # Nobody may ever look at the first of them.
-            self._under_way = collections.deque(each for each in self._under_way if not each.is_over())
-            self._most_under_way = 2 * len(self._under_way) + KEPT
-        self._under_way.append(work)
+        with self._keeping:
+            while self._under_way and self._under_way[0].over:
+                self._under_way.popleft()
+            is_to_look = self._coalesced is None and not self._is_looking and len(self._under_way) >= self._most_under_way
+            self._is_looking |= is_to_look
+            known = list(self._under_way) if is_to_look else []
+            self._under_way.append(work)
+        if is_to_look:
+            self._look(known)
+
+    def _look(self, works: list[Work]) -> None:
+        """Looks which works are over: nobody may ever look at the first of them. What hangs on their
+        futures runs then, and begins others, so no lock is held."""
+        try:
+            for each in works:
+                each.is_over()
+        finally:
+            with self._keeping:
+                self._under_way = collections.deque(each for each in self._under_way if not each.over)
+                self._most_under_way = 2 * len(self._under_way) + KEPT
+                self._is_looking = False
 
     def _finisher(self, buffer: torch.Tensor, tensor: torch.Tensor, averages: bool) -> Callable[[], None] | None:
         """What is to be done with a result: an average is a sum that is divided, and a copy is
@@ -550,9 +575,7 @@ class ProcessGroupTributary(NamedGroup):
 def create(options: Any, _: Any) -> ProcessGroupTributary:
     """Makes a process group, for `torch.distributed`: the default one joins a job, others become
     groups of that. Raises `DistBackendError`, with the reason of which every rank is told."""
-    # Torchrun's ranks keep their store when they are started anew, with what others have left there.
-    store = dist.PrefixStore(jobs.attempt(), options.store)
-    rank, size, timeout = options.group_rank, options.group_size, options.timeout
+    store, rank, size, timeout = options.store, options.group_rank, options.group_size, options.timeout
     ranks = list(options.global_ranks_in_group)
     name = options.group_id or "default"
     context = jobs.current() if ranks else None
@@ -561,7 +584,11 @@ def create(options: Any, _: Any) -> ProcessGroupTributary:
             group = jobs.group(context, ranks, name, timeout)
             return ProcessGroupTributary(store, timeout, context, group, name, False)
         context = jobs.join(store, rank, size, timeout, is_default=not ranks)
-        return ProcessGroupTributary(store, timeout, context, jobs.group(context, None, name, timeout), name, True)
+        try:
+            return ProcessGroupTributary(store, timeout, context, jobs.group(context, None, name, timeout), name, True)
+        except BaseException:
+            jobs.leave(context)
+            raise
     except Error as failure:
         raise dist.DistBackendError(f"{failure}. See `python -m tributary.torch.doctor`") from failure
 

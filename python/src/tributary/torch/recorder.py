@@ -24,7 +24,8 @@ class Record:
         self.dtype, self.shape = (None, None) if tensor is None else (tensor.dtype, tensor.shape)
         self.begun = time.time()
         self.ended: float | None = None
-        self.failure: BaseException | None = None
+        # The words alone: an exception holds the frames, with their tensors, that it came through.
+        self.failure: str | None = None
         _records.append(self)
 
     def end(self) -> None:
@@ -33,7 +34,7 @@ class Record:
 
     def fail(self, failure: BaseException) -> None:
         """It went wrong, or took too long."""
-        self.failure = failure
+        self.failure = str(failure) or type(failure).__name__
 
     def told(self) -> dict[str, Any]:
         """The record for JSON. Times are in seconds since 1970."""
@@ -47,7 +48,7 @@ class Record:
             "begun": self.begun,
             "ended": self.ended,
             "state": state,
-            "error": str(self.failure) if self.failure else None,
+            "error": self.failure,
         }
 
 

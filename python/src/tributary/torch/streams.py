@@ -17,9 +17,9 @@ def current(device: torch.device) -> int:
     return torch.cuda.current_stream(device).cuda_stream
 
 
-def future(device: torch.device | None) -> "torch.futures.Future[Any]":
-    """A future; what waits for it gets a device's result in the order of a stream, too."""
-    return torch.futures.Future(devices=[device] if device is not None else None)
+def devices(arrival: "Arrival | None") -> list[int | str | torch.device] | None:
+    """The devices of a future: what waits for it gets a device's result in the order of a stream, too."""
+    return None if arrival is None else [arrival.device]
 
 
 class Pending(Protocol):

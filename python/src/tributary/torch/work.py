@@ -4,6 +4,7 @@
 import queue
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,16 +12,37 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 
-from tributary.errors import Error
+from tributary.errors import Error, MismatchError
 from tributary.request import Request
 from tributary.torch.recorder import Record
-from tributary.torch.streams import Arrival, current, future
+from tributary.torch.streams import Arrival, current, devices
 
 if TYPE_CHECKING:
     from tributary.torch.levels import Pipeline
 
 #: What `wait` is called with by those that set no limit of their own.
 NO_TIMEOUT = timedelta(0)
+#: How long a thread is waited for that has nothing left to wait for, in seconds.
+MOMENT = 1.0
+#: What a rank is told beside a mismatch that the order of callbacks may have caused.
+ORDER = (
+    "The program has begun operations of this process group in callbacks of futures, as some hooks of DDP do. Ranks run those when "
+    "a result is there, not in one order: docs/pytorch.md says how to keep operations in order"
+)
+
+
+class _Here(threading.local):
+    """How many futures this thread is fulfilling, one within the other."""
+
+    depth = 0
+
+
+_here = _Here()
+
+
+def is_in_callback() -> bool:
+    """Whether this thread runs what hangs on a future."""
+    return _here.depth > 0
 
 
 class Work(dist.Work):
@@ -57,7 +79,7 @@ class Work(dist.Work):
         #: Whether the operation is over, as far as somebody has looked.
         self.over = False
         self._failure: BaseException | None = None
-        self._future: torch.futures.Future[Any] | None = None
+        self._future: OperationFuture | None = None
         # Whether somebody has begun to fulfil it.
         self._is_told = False
 
@@ -70,9 +92,9 @@ class Work(dist.Work):
             except Error as failure:
                 self._completer.give_up()
                 self._record.fail(failure)
-                raise dist.DistBackendError(str(failure)) from failure
+                raise dist.DistBackendError(self._completer.words(failure)) from failure
         if self._failure is not None:
-            raise dist.DistBackendError(str(self._failure)) from self._failure
+            raise dist.DistBackendError(self._completer.words(self._failure)) from self._failure
         if self._arrival is not None:
             self._arrival.join()
         return True
@@ -105,11 +127,12 @@ class Work(dist.Work):
         with self._lock:
             if self._future is not None:
                 return self._future
-            made = self._future = future(self._arrival.device if self._arrival else None)
+            made = self._future = OperationFuture(self, devices(self._arrival))
         if self.over:
             self._fulfil(self._failure)
-        elif self._completer.is_here():
-            # What hangs on a future asks for another one: nobody else would fulfil that.
+        elif self._completer.is_here() or self._completer.has_ended:
+            # What hangs on a future asks for another one, or the group is given up: nobody else would
+            # fulfil that.
             self.complete(self._timeout)
         else:
             self._completer.watch(self, self._timeout)
@@ -122,6 +145,11 @@ class Work(dist.Work):
         except Exception as failure:
             self._record.fail(failure)
             self._fulfil(failure)
+
+    def complete_here(self) -> None:
+        """Completes it on the thread that fulfils futures, which comes to it too late: it waits."""
+        if self._completer.is_here():
+            self.complete(self._timeout)
 
     def is_over(self) -> bool:
         """Whether the operation is over, after a look."""
@@ -167,14 +195,42 @@ class Work(dist.Work):
         with self._lock:
             if self._future is None or self._is_told:
                 return
-            self._is_told = True
+            self._is_told, told = True, self._future
+        _here.depth += 1
+        try:
+            self._tell(told, failure)
+        finally:
+            _here.depth -= 1
+
+    def _tell(self, told: "OperationFuture", failure: BaseException | None) -> None:
         try:
             if failure is None:
-                self._future.set_result(self._results)
+                if self._arrival is not None:
+                    # The stream of another thread may be the one that waits for the result, and what
+                    # waits for the future waits for this thread's.
+                    self._arrival.join()
+                told.set_result(self._results)
                 return
         except Exception as refused:
             failure = refused
-        self._future.set_exception(dist.DistBackendError(str(failure)))
+        told.set_exception(dist.DistBackendError(self._completer.words(failure)))
+
+
+class OperationFuture(torch.futures.Future[Any]):
+    """A work's future. What hangs on one future may wait for another one, which the same thread would
+    fulfil later."""
+
+    def __init__(self, work: Work, devices: list[int | str | torch.device] | None) -> None:
+        super().__init__(devices=devices)
+        # The work holds this one.
+        self._work = weakref.ref(work)
+
+    def wait(self) -> Any:
+        """Waits for the result, and fulfils this future if nobody else can."""
+        work = self._work()
+        if work is not None and not self.done():
+            work.complete_here()
+        return super().wait()
 
 
 class Works(dist.Work):
@@ -225,6 +281,14 @@ class Completer:
         self._works: queue.SimpleQueue[tuple[Work, float | None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._has_given_up = False
+        #: Whether the thread takes no more works.
+        self.has_ended = False
+        #: Whether what hangs on futures has begun operations of the group.
+        self.is_chained = False
+
+    def words(self, failure: BaseException) -> str:
+        """What a program is told of a failure."""
+        return f"{failure}. {ORDER}" if self.is_chained and isinstance(failure, MismatchError) else str(failure)
 
     def watch(self, work: Work, timeout: float | None) -> None:
         """Waits for the work, after those before it, until `timeout` seconds from now."""
@@ -241,9 +305,20 @@ class Completer:
         """Somebody has waited in vain: `close` waits for nothing either."""
         self._has_given_up = True
 
+    def end(self, leave: Callable[[], None]) -> None:
+        """Ends the thread soon: `leave` makes the works fail that it has been given. What hangs on
+        their futures may take longer, and is waited for a moment only."""
+        self.has_ended = True
+        if self._thread is not None:
+            self._works.put(None)
+        leave()
+        if self._thread is not None and not self.is_here():
+            self._thread.join(MOMENT)
+
     def close(self, timeout: float, leave: Callable[[], None]) -> None:
         """Ends the thread after the works that it has been given. Where that takes longer than
         `timeout` seconds, `leave` is to end them."""
+        self.has_ended = True
         if self._thread is not None and not self.is_here():
             self._works.put(None)
             self._thread.join(0 if self._has_given_up else timeout)

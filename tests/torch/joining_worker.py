@@ -1,0 +1,161 @@
+"""How ranks find each other in torch's store, whatever others have left there, and what they leave."""
+
+import json
+import os
+import tempfile
+import threading
+import time
+import types
+from datetime import timedelta
+from unittest import mock
+
+import torch
+import torch.distributed as dist
+import tributary.torch
+from tributary.errors import ExchangeError, InvalidError
+from tributary.torch import jobs, meeting, process_group
+
+#: Longer than anything takes here, in seconds.
+LIMIT = timedelta(seconds=20)
+
+
+class Ranks:
+    """The ranks of this program, with a store of their own."""
+
+    def __init__(self):
+        self.rank, self.size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        self.store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), self.size, self.rank == 0)
+
+    def wait_for_all(self, name):
+        """Returns when all ranks have called it."""
+        self.store.set(f"{name}/{self.rank}", "1")
+        self.store.wait([f"{name}/{rank}" for rank in range(self.size)], LIMIT)
+
+    def part(self, name):
+        """A part of the store."""
+        return dist.PrefixStore(name, self.store)
+
+    def init(self, name):
+        """Makes the default process group."""
+        dist.init_process_group("tributary", store=self.part(name), rank=self.rank, world_size=self.size, timeout=LIMIT)
+
+    def join(self, name, limit=LIMIT):
+        """Joins a job of all ranks, and leaves it when all are there."""
+        context = jobs.join(self.part(name), self.rank, self.size, limit, False)
+        context.group().barrier()
+        self.wait_for_all(f"all are in {name}")
+        context.close()
+
+
+def other_counts_of_starts(ranks):
+    """Agents of torchrun count for themselves how often they have started their ranks."""
+    with mock.patch.dict(os.environ, TORCHELASTIC_RESTART_COUNT=str(ranks.rank)):
+        ranks.init("counts")
+        total = torch.ones(2)
+        dist.all_reduce(total)
+        assert (total == ranks.size).all(), total
+        dist.destroy_process_group()
+
+
+def what_a_start_before_has_left(ranks):
+    """Rank 0 finds all of it, before the others say that they are there."""
+    if ranks.rank == 0:
+        left = dist.PrefixStore("tributary", ranks.part("left"))
+        for name in ("hello/1", "gather/0/0", "gather/0/1", "broadcast/0", "broadcast/1"):
+            left.set(name, "of another start")
+    ranks.wait_for_all("it is there")
+    if ranks.rank != 0:
+        time.sleep(0.3)
+    ranks.join("left")
+
+
+def one_job_after_another(ranks):
+    """Nothing is left in the store that the next one could take for its own."""
+    for _ in range(3):
+        ranks.join("again")
+
+
+def a_very_long_limit(ranks):
+    """It is longer than a C int of milliseconds."""
+    ranks.join("long", timedelta(seconds=1.8e8))
+
+
+def every_kind_of_store(ranks):
+    """Two threads meet; one alone is told who is missing."""
+    with tempfile.TemporaryDirectory() as folder:
+        for store in (dist.HashStore(), dist.FileStore(f"{folder}/store", 2)):
+            found = {}
+
+            def be(rank, store=store, found=found):
+                found[rank] = meeting.meet(store, rank, 2, LIMIT)
+
+            threads = [threading.Thread(target=be, args=[rank]) for rank in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            found[0].set("key", "value")
+            assert found[1].get("key") == b"value"
+            for rank, words in ((0, "missing: rank 1"), (1, "rank 0 has not answered rank 1")):
+                try:
+                    meeting.meet(dist.PrefixStore(f"alone {rank}", store), rank, 2, timedelta(seconds=0.1))
+                except ExchangeError as told:
+                    assert words in str(told), told
+                else:
+                    raise AssertionError("a rank has met nobody and was told nothing")
+
+
+def an_aborted_group_leaves_nothing(ranks):
+    """Neither its job nor its threads."""
+    before = threading.active_count()
+    for number in range(3):
+        ranks.init("aborted")
+        context = tributary.torch.current()
+        dist.new_group()
+        dist.all_reduce(torch.ones(4), async_op=True).get_future().wait()
+        ranks.wait_for_all(f"all are done, {number}")
+        dist.distributed_c10d._abort_process_group()
+        assert tributary.torch.current() is None
+        assert repr(context).endswith(", left>"), context
+        deadline = time.monotonic() + LIMIT.total_seconds()
+        while threading.active_count() > before:
+            assert time.monotonic() < deadline, threading.enumerate()
+            time.sleep(0.01)
+
+
+def a_group_that_cannot_be_made_leaves_nothing(ranks):
+    """The job that was joined for it is left."""
+    options = types.SimpleNamespace(
+        store=ranks.part("in vain"), group_rank=ranks.rank, group_size=ranks.size, timeout=LIMIT, global_ranks_in_group=[], group_id="0"
+    )
+    with mock.patch.object(jobs, "group", side_effect=InvalidError("no group today")):
+        try:
+            process_group.create(options, None)
+        except dist.DistBackendError as told:
+            assert "no group today" in str(told), told
+        else:
+            raise AssertionError("there is a group")
+    assert jobs.current() is None
+
+
+THINGS = [
+    other_counts_of_starts,
+    what_a_start_before_has_left,
+    one_job_after_another,
+    a_very_long_limit,
+    every_kind_of_store,
+    an_aborted_group_leaves_nothing,
+    a_group_that_cannot_be_made_leaves_nothing,
+]
+
+
+def main():
+    ranks = Ranks()
+    for thing in THINGS:
+        thing(ranks)
+    ranks.wait_for_all("the end")
+    print(json.dumps({"passed": [thing.__name__ for thing in THINGS]}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
