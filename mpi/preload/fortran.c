@@ -18,19 +18,24 @@
 #include "counted.h"
 #include "front.h"
 #include "notice.h"
+#include "objects.h"
 
 #include <stdlib.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-void *fortran_find(const char *name, const void *caller)
+void *fortran_find(fortran_kept *kept, const char *name, const void *caller)
 {
-    void *found = front_find(name, caller);
+    void *found = *kept;
 
+    if (found != NULL)
+        return found;
+    found = objects_find(name, caller);
     if (found == NULL) {
         notice("a program called %s, which its MPI does not have", name);
         abort();
     }
+    *kept = found;
     return found;
 }
 
@@ -57,7 +62,9 @@ static void set(int *error, int result)
     EXPORT void name(int *error); \
     EXPORT void name(int *error) \
     { \
-        ((void (*)(int *))fortran_find(#name, __builtin_return_address(0)))(error); \
+        static fortran_kept kept; \
+\
+        ((void (*)(int *))fortran_find(&kept, #name, __builtin_return_address(0)))(error); \
         tell(__builtin_return_address(0)); \
     }
 
@@ -65,7 +72,9 @@ static void set(int *error, int result)
     EXPORT void name(const int *required, int *provided, int *error); \
     EXPORT void name(const int *required, int *provided, int *error) \
     { \
-        ((void (*)(const int *, int *, int *))fortran_find(#name, __builtin_return_address(0)))(required, provided, error); \
+        static fortran_kept kept; \
+\
+        ((void (*)(const int *, int *, int *))fortran_find(&kept, #name, __builtin_return_address(0)))(required, provided, error); \
         tell(__builtin_return_address(0)); \
     }
 
@@ -75,6 +84,7 @@ INIT_THREAD(mpi_init_thread_)
 EXPORT void mpi_init_f08_(int *error);
 EXPORT void mpi_init_f08_(int *error)
 {
+    static fortran_kept kept;
     const void *caller = __builtin_return_address(0);
 
     front_choose(caller);
@@ -82,13 +92,14 @@ EXPORT void mpi_init_f08_(int *error)
         set(error, ((int (*)(word, word))front_target(FRONT_MPI_Init, caller))(0, 0));
         return;
     }
-    ((void (*)(int *))fortran_find("mpi_init_f08_", caller))(error);
+    ((void (*)(int *))fortran_find(&kept, "mpi_init_f08_", caller))(error);
     front_tell_fortran();
 }
 
 EXPORT void mpi_init_thread_f08_(const int *required, int *provided, int *error);
 EXPORT void mpi_init_thread_f08_(const int *required, int *provided, int *error)
 {
+    static fortran_kept kept;
     const void *caller = __builtin_return_address(0);
 
     front_choose(caller);
@@ -96,39 +107,42 @@ EXPORT void mpi_init_thread_f08_(const int *required, int *provided, int *error)
         set(error, ((int (*)(word, word, int, int *))front_target(FRONT_MPI_Init_thread, caller))(0, 0, *required, provided));
         return;
     }
-    ((void (*)(const int *, int *, int *))fortran_find("mpi_init_thread_f08_", caller))(required, provided, error);
+    ((void (*)(const int *, int *, int *))fortran_find(&kept, "mpi_init_thread_f08_", caller))(required, provided, error);
     front_tell_fortran();
 }
 
 EXPORT void mpi_finalize_f08_(int *error);
 EXPORT void mpi_finalize_f08_(int *error)
 {
+    static fortran_kept kept;
     const void *caller = __builtin_return_address(0);
 
     if (front_takes_fortran())
         set(error, ((int (*)(void))front_target(FRONT_MPI_Finalize, caller))());
     else
-        ((void (*)(int *))fortran_find("mpi_finalize_f08_", caller))(error);
+        ((void (*)(int *))fortran_find(&kept, "mpi_finalize_f08_", caller))(error);
 }
 
 EXPORT void mpi_abort_f08_(const int *comm, const int *code, int *error);
 EXPORT void mpi_abort_f08_(const int *comm, const int *code, int *error)
 {
+    static fortran_kept kept;
     const void *caller = __builtin_return_address(0);
 
     if (front_takes_fortran())
         set(error, ((int (*)(int, int))front_target(FRONT_MPI_Abort, caller))(*comm, *code));
     else
-        ((void (*)(const int *, const int *, int *))fortran_find("mpi_abort_f08_", caller))(comm, code, error);
+        ((void (*)(const int *, const int *, int *))fortran_find(&kept, "mpi_abort_f08_", caller))(comm, code, error);
 }
 
 EXPORT void mpi_barrier_f08_(const int *comm, int *error);
 EXPORT void mpi_barrier_f08_(const int *comm, int *error)
 {
+    static fortran_kept kept;
     const void *caller = __builtin_return_address(0);
 
     if (front_takes_fortran())
         set(error, ((int (*)(int))front_target(FRONT_MPI_Barrier, caller))(*comm));
     else
-        ((void (*)(const int *, int *))fortran_find("mpi_barrier_f08_", caller))(comm, error);
+        ((void (*)(const int *, int *))fortran_find(&kept, "mpi_barrier_f08_", caller))(comm, error);
 }

@@ -2,47 +2,35 @@
 #define _GNU_SOURCE
 #include "front.h"
 
+#include "aside.h"
 #include "counted.h"
 #include "launcher.h"
 #include "notice.h"
+#include "objects.h"
+#include "which_mpi.h"
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* This function exists in every MPI since 3.0 and may be called before MPI_Init. */
-#define ASK_VERSION "PMPI_Get_library_version"
-/* This is more than MPI_MAX_LIBRARY_VERSION_STRING of any MPI. */
-#define VERSION_LEN 16384
-
-/* This one exists since MPI 5, and may be called at any time, too. */
-#define ASK_ABI "PMPI_Abi_get_version"
-
-#define OPEN_MPI "Open MPI "
-
-/* An ABI that an MPI has besides the standard's. The MPI's own description tells which one, and the
- * end of its library's name must agree: Open MPI once had another ABI, whose name was MPICH's. */
-static const struct abi {
-    const char *begins, *soname_end, *name;
-} ABIS[] = {
-    {OPEN_MPI, ".so.40", "openmpi"},
-    {"MPICH Version", ".so.12", "mpich"},
-    {"Intel(R) MPI Library", ".so.12", "mpich"},
-};
+#define INITIALISED_PAST "MPI was initialised past libtrib_mpi.so: a tool that is preloaded before it or linked into the program " \
+    "called PMPI_Init. Let LD_PRELOAD name libtrib_mpi.so before tools"
+#define INITIALISED_IN_FORTRAN "it initialised MPI in Fortran, and this MPI shows none of Fortran's calls to a preloaded library"
 
 static char folder[PATH_MAX]; /* where this library lies, and the others beside it */
 static void *mpi; /* for dlsym */
-static front_entry targets[FRONT_CALLS_MAX], mpi_entries[FRONT_CALLS_MAX];
+static const void *mpi_base; /* where it is loaded */
+static front_entry targets[FRONT_CALLS_MAX];
+static front_entry next_entries[FRONT_CALLS_MAX]; /* what follows this library: a tool's function, or the MPI's */
 static void (*count)(unsigned index);
-static void (*tell_fortran)(void);
 static void (*constructed)(int result, int newcomm);
-static bool is_open_mpi;
-static atomic_bool chosen, saw_init;
+static bool is_open_mpi, has_library;
+static char why_aside[2 * PATH_MAX]; /* why there is no library */
+static atomic_bool chosen, saw_init, is_unsaid;
 
 /* Runs at load, because the program may have another working directory later. */
 __attribute__((constructor)) static void find_folder(void)
@@ -56,70 +44,24 @@ __attribute__((constructor)) static void find_folder(void)
     memcpy(folder, path, sizeof folder);
 }
 
-/* Says why this library does nothing, unless the user has switched it off. */
-static void step_aside(const char *why)
+/* Says why no library of ours has the calls, once. MPI is initialised. */
+static void say_aside(void)
 {
-    const char *mode = getenv("TRIB_MPI");
-
-    if (launcher_is_first_rank() && (mode == NULL || strcmp(mode, "off") != 0))
-        notice("the collectives of this program stay with the MPI: %s", why);
+    if (atomic_exchange(&is_unsaid, false))
+        aside_say(why_aside);
 }
 
-/* A handle for dlsym on the object in which caller lies; RTLD_DEFAULT for the program itself. */
-static void *object_of(const void *caller)
+/* Finds the MPI by its function with this name, and has what else it has looked up there: a tool
+ * that stands before the MPI may have some of its names. */
+static bool find_mpi(const char *name, const void *caller)
 {
-    Dl_info object;
+    void *function = objects_find(name, caller);
 
-    if (dladdr(caller, &object) == 0 || object.dli_fname == NULL)
-        return RTLD_DEFAULT;
-    void *handle = dlopen(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    return handle != NULL ? handle : RTLD_DEFAULT;
-}
-
-struct search {
-    const char *name;
-    void *handle;
-};
-
-static int look_into(struct dl_phdr_info *info, size_t size, void *search_)
-{
-    struct search *search = search_;
-    void *handle = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-
-    (void)size;
-    if (handle == NULL)
-        return 0;
-    if (dlsym(handle, search->name) != NULL) {
-        search->handle = handle;
-        return 1;
+    if (function != NULL) {
+        mpi = objects_handle(function);
+        mpi_base = objects_base(function);
     }
-    dlclose(handle);
-    return 0;
-}
-
-/* The object that defines name. The search goes first through what the caller was linked with, then
- * through the program, then through everything that is loaded. */
-static bool find_object(const char *name, const void *caller, void **object)
-{
-    struct search search = {.name = name};
-
-    *object = object_of(caller);
-    if (*object != RTLD_DEFAULT && dlsym(*object, name) != NULL)
-        return true;
-    *object = RTLD_DEFAULT;
-    if (dlsym(RTLD_DEFAULT, name) != NULL)
-        return true;
-    dl_iterate_phdr(look_into, &search);
-    *object = search.handle;
-    return search.handle != NULL;
-}
-
-void *front_find(const char *name, const void *caller)
-{
-    void *object = object_of(caller);
-    void *found = object != RTLD_DEFAULT ? dlsym(object, name) : NULL;
-
-    return found != NULL ? found : dlsym(RTLD_NEXT, name);
+    return function != NULL;
 }
 
 void *front_mpi_function(const char *name)
@@ -128,7 +70,7 @@ void *front_mpi_function(const char *name)
 }
 
 /* The MPI's function, or the one that stands in for it; NULL if there is neither. */
-static void *find_for_library(const char *name)
+static void *find_own(const char *name)
 {
     void *found = front_mpi_function(name);
 
@@ -138,87 +80,35 @@ static void *find_for_library(const char *name)
     return found;
 }
 
-/* Reads the first line of what the MPI says about itself. */
-static void read_version(char version[VERSION_LEN])
+/* Whether a function is one of this MPI, or of another that is linked into the program. */
+static bool is_of_an_mpi(const void *function)
 {
-    int length = 0;
-    int (*ask)(char *, int *) = (int (*)(char *, int *))front_mpi_function(ASK_VERSION);
+    const void *base = objects_base(function);
 
-    memset(version, 0, VERSION_LEN);
-    ask(version, &length);
-    version[strcspn(version, ",\n")] = '\0';
-    for (char *c = version; *c != '\0'; c++)
-        *c = *c == '\t' ? ' ' : *c;
+    if (base == mpi_base)
+        return true;
+    void *handle = objects_handle(function);
+    void *asked = dlsym(handle, WHICH_MPI_ASK);
+    if (handle != RTLD_DEFAULT)
+        dlclose(handle);
+    return asked != NULL && objects_base(asked) == base;
 }
 
-/* The version of the standard's ABI that the MPI speaks; 0 or less if it speaks one of its own. */
-static int standard_abi(void)
+/* What follows this library under a name in MPI_: the function of a tool that stands behind it,
+ * which would be called without this library, too, and calls the MPI's; else the MPI's own. */
+static void *find_next(const char *name)
 {
-    int (*ask)(int *, int *) = (int (*)(int *, int *))front_mpi_function(ASK_ABI);
-    int major = 0, minor = 0;
+    char own[96];
 
-    return ask != NULL && ask(&major, &minor) == 0 ? major : 0;
+    snprintf(own, sizeof own, "P%s", name);
+    void *found = front_mpi_function(own) != NULL ? dlsym(RTLD_NEXT, name) : NULL;
+    return found != NULL && !is_of_an_mpi(found) ? found : find_own(own);
 }
 
-/* The name under which the MPI's library wants to be linked; "" if it has none, as a program that
- * the MPI is linked into. */
-static const char *soname_of_mpi(void)
+/* The MPI's function with a name in PMPI_, and what follows this library under one in MPI_. */
+static void *find_for_library(const char *name)
 {
-    Dl_info object;
-    struct link_map *map = NULL;
-    const char *strings = NULL;
-    ElfW(Xword) at = 0;
-
-    if (dladdr1(front_mpi_function(ASK_VERSION), &object, (void **)&map, RTLD_DL_LINKMAP) == 0 || map == NULL)
-        return "";
-    for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
-        if (entry->d_tag == DT_STRTAB)
-            strings = (const char *)entry->d_un.d_ptr;
-        else if (entry->d_tag == DT_SONAME)
-            at = entry->d_un.d_val;
-    }
-    return strings != NULL && at != 0 ? strings + at : "";
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), wanted = strlen(end);
-
-    return length >= wanted && strcmp(text + length - wanted, end) == 0;
-}
-
-/* The middle of the name of the library that fits the MPI; NULL, and why, if there is none. */
-static const char *abi_of_mpi(const char *version, char *why, size_t length)
-{
-    const char *soname = soname_of_mpi();
-    int standard = standard_abi();
-
-    if (standard == 1)
-        return "abi";
-    if (standard > 1) {
-        snprintf(why, length, "its MPI is \"%.200s\" with version %d of MPI's standard ABI, and Tributary knows version 1", version,
-                 standard);
-        return NULL;
-    }
-    for (size_t i = 0; i < sizeof ABIS / sizeof *ABIS; i++) {
-        if (strncmp(version, ABIS[i].begins, strlen(ABIS[i].begins)) != 0)
-            continue;
-        if (soname[0] == '\0' || ends_with(soname, ABIS[i].soname_end))
-            return ABIS[i].name;
-        snprintf(why, length, "its MPI is \"%.200s\" in a library named %.200s, and Tributary knows that MPI as one with the ABI of "
-                 "lib*%s", version, soname, ABIS[i].soname_end);
-        return NULL;
-    }
-    snprintf(why, length, "its MPI is \"%.200s\", and Tributary knows Open MPI, MPICH, Intel MPI, and every MPI with MPI's standard "
-             "ABI", version);
-    return NULL;
-}
-
-static const char *how_to_build(const char *abi)
-{
-    return strcmp(abi, "openmpi") == 0 ? "make -C mpi MPICC=mpicc.openmpi"
-           : strcmp(abi, "mpich") == 0 ? "make -C mpi MPICC=mpicc.mpich"
-                                       : "make -C mpi";
+    return name[0] == 'P' ? find_own(name) : find_next(name);
 }
 
 /* Whether the library at path is of our version, for this ABI, and has all that it needs of the
@@ -226,14 +116,14 @@ static const char *how_to_build(const char *abi)
 static bool fits(void *library, const char *abi, const char *path, char *why, size_t length)
 {
     const char *mark = dlsym(library, "trib_mpi_mark"), *own = dlsym(library, "trib_mpi_abi"), *missing;
-    void *linked = dlsym(library, "PMPI_Init"); /* that of MPICH is linked with no MPI */
+    void *linked = dlsym(library, WHICH_MPI_ASK); /* that of MPICH is linked with no MPI */
     const char *(*bind)(void *(*)(const char *)) = (const char *(*)(void *(*)(const char *)))dlsym(library, "trib_mpi_bind");
 
     if (mark == NULL || strcmp(mark, COUNTED_MARK) != 0 || own == NULL || bind == NULL) {
         snprintf(why, length, "%s and the libtrib_mpi.so beside it are of two versions; install both again", path);
         return false;
     }
-    if (strcmp(own, abi) != 0 || (linked != NULL && linked != front_mpi_function("PMPI_Init"))) {
+    if (strcmp(own, abi) != 0 || (linked != NULL && linked != front_mpi_function(WHICH_MPI_ASK))) {
         snprintf(why, length, "%s was built for another library of the MPI than this program's; build it with that one's mpicc: "
                  "make -C mpi MPICC=...", path);
         return false;
@@ -249,13 +139,13 @@ static void *load_library(const char *version, char *why, size_t length)
 {
     char path[PATH_MAX + 64];
 
-    const char *abi = abi_of_mpi(version, why, length);
+    const char *abi = which_mpi_abi(version, why, length);
     if (abi == NULL)
         return NULL;
     snprintf(path, sizeof path, "%s/libtrib_mpi_%s.so", folder, abi);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
-        snprintf(why, length, "its MPI is \"%.200s\", which needs %s: %s. To build it: %s", version, path, dlerror(), how_to_build(abi));
+        snprintf(why, length, "its MPI is \"%.200s\", which needs %s: %s. To build it: %s", version, path, dlerror(), which_mpi_how_to_build(abi));
         return NULL;
     }
     if (fits(library, abi, path, why, length))
@@ -281,41 +171,90 @@ static bool is_one_of_several(char *why, size_t length)
     return true;
 }
 
-/* Sets who carries out the calls: the library, if there is one, or the MPI. */
+/* What stands for MPI_Init and MPI_Init_thread where no library does: only when MPI is initialised
+ * is it known whether the component has the collectives. */
+static int init_aside(word argc, word argv)
+{
+    int result = ((int (*)(word, word))next_entries[FRONT_MPI_Init])(argc, argv);
+
+    say_aside();
+    return result;
+}
+
+static int init_thread_aside(word argc, word argv, word required, word provided)
+{
+    int result = ((int (*)(word, word, word, word))next_entries[FRONT_MPI_Init_thread])(argc, argv, required, provided);
+
+    say_aside();
+    return result;
+}
+
+/* Leaves every call to what follows this library. */
+static void step_aside(void)
+{
+    memcpy(targets, next_entries, sizeof targets);
+    targets[FRONT_MPI_Init] = (front_entry)init_aside;
+    targets[FRONT_MPI_Init_thread] = (front_entry)init_thread_aside;
+    is_unsaid = true;
+}
+
+static void find_entries(void)
+{
+    for (unsigned index = 0; index < front_calls; index++)
+        next_entries[index] = (front_entry)find_next(front_table[index].name);
+}
+
+/* The library has the calls that it has a shim for. */
 static void set_targets(void *library)
 {
     char name[96];
 
     for (unsigned index = 0; index < front_calls; index++) {
-        snprintf(name, sizeof name, "P%s", front_table[index].name);
-        mpi_entries[index] = (front_entry)find_for_library(name);
         snprintf(name, sizeof name, "trib_%s", front_table[index].name);
-        void *shim = library != NULL ? dlsym(library, name) : NULL;
-        targets[index] = shim != NULL ? (front_entry)shim : mpi_entries[index];
+        void *shim = dlsym(library, name);
+        targets[index] = shim != NULL ? (front_entry)shim : next_entries[index];
     }
+    count = (void (*)(unsigned))dlsym(library, "trib_mpi_count");
+    constructed = (void (*)(int, int))dlsym(library, "trib_mpi_constructed");
+    has_library = true;
+}
+
+/* Leaves the calls to an MPI that cannot be asked which it is: one that is older than 3.0, or what
+ * stands in for an MPI in programs of one rank. It may have no names in PMPI_. */
+static void choose_unknown(const void *caller)
+{
+    if (!find_mpi("MPI_Init", caller)) {
+        notice("a program called MPI, but no library of an MPI is loaded (is it linked statically?)");
+        abort();
+    }
+    for (unsigned index = 0; index < front_calls; index++) {
+        const char *name = front_table[index].name;
+        void *found = objects_find_near(name, caller);
+        next_entries[index] = (front_entry)(found != NULL || mpi == RTLD_DEFAULT ? found : front_mpi_function(name));
+    }
+    snprintf(why_aside, sizeof why_aside, "its MPI has no MPI_Get_library_version, which tells one MPI from another; Tributary needs "
+             "an MPI of version 3.0 or newer");
+    step_aside();
 }
 
 static void choose(const void *caller)
 {
-    char why[2 * PATH_MAX], version[VERSION_LEN];
+    char version[WHICH_MPI_LEN];
     void *library = NULL;
 
-    if (!find_object(ASK_VERSION, caller, &mpi)) {
-        notice("a program called MPI, but no library of an MPI is loaded (is it linked statically?)");
-        abort();
+    if (!find_mpi(WHICH_MPI_ASK, caller)) {
+        choose_unknown(caller);
+        return;
     }
-    read_version(version);
-    is_open_mpi = strncmp(version, OPEN_MPI, strlen(OPEN_MPI)) == 0;
-    if (!is_one_of_several(why, sizeof why))
-        library = load_library(version, why, sizeof why);
-    if (library == NULL)
-        step_aside(why);
-    set_targets(library);
-    if (library != NULL) {
-        count = (void (*)(unsigned))dlsym(library, "trib_mpi_count");
-        tell_fortran = (void (*)(void))dlsym(library, "trib_mpi_tell_fortran");
-        constructed = (void (*)(int, int))dlsym(library, "trib_mpi_constructed");
-    }
+    which_mpi_says(version);
+    is_open_mpi = strncmp(version, WHICH_MPI_OPEN_MPI, strlen(WHICH_MPI_OPEN_MPI)) == 0;
+    find_entries();
+    if (!is_one_of_several(why_aside, sizeof why_aside))
+        library = load_library(version, why_aside, sizeof why_aside);
+    if (library != NULL)
+        set_targets(library);
+    else
+        step_aside();
 }
 
 void front_choose(const void *caller)
@@ -332,14 +271,17 @@ void front_choose(const void *caller)
 
 int front_fail(word comm, int error)
 {
-    ((int (*)(word, int))front_mpi_function("PMPI_Comm_call_errhandler"))(comm, error);
+    int (*call)(word, int) = (int (*)(word, int))front_mpi_function("PMPI_Comm_call_errhandler");
+
+    if (call != NULL)
+        call(comm, error);
     return error;
 }
 
 /* MPI_ERR_OTHER is 16 in Open MPI and in the standard's ABI. */
 int front_absent(word comm)
 {
-    return front_fail(comm, is_open_mpi || standard_abi() > 0 ? 16 : 15);
+    return front_fail(comm, is_open_mpi || which_mpi_standard_abi() > 0 ? 16 : 15);
 }
 
 /* A program that looks for a function before it calls it finds ours, and meets the error only when
@@ -352,16 +294,32 @@ static front_entry present(front_entry entry, unsigned index)
     return front_table[index].absent;
 }
 
-front_entry front_mpi_entry(unsigned index)
+front_entry front_next_entry(unsigned index)
 {
-    return present(mpi_entries[index], index);
+    return present(next_entries[index], index);
+}
+
+/* Looks at the first call that came here, if it initialises nothing. Sessions do not count as an
+ * initialisation. */
+static void say_if_initialised(void)
+{
+    int (*ask)(int *) = (int (*)(int *))front_mpi_function("PMPI_Initialized");
+    int is_initialised = 0;
+
+    if (ask == NULL || ask(&is_initialised) != 0 || !is_initialised)
+        return;
+    if (has_library)
+        aside_say(INITIALISED_PAST);
+    else
+        say_aside();
 }
 
 front_entry front_target(unsigned index, const void *caller)
 {
     if (!atomic_load_explicit(&chosen, memory_order_acquire)) {
         front_choose(caller);
-        saw_init = true;
+        if (!atomic_exchange(&saw_init, true) && index != FRONT_MPI_Init && index != FRONT_MPI_Init_thread)
+            say_if_initialised();
     }
     if (index < COUNTED_CALLS && count != NULL)
         count(index);
@@ -375,8 +333,10 @@ bool front_saw_init(void)
 
 void front_tell_fortran(void)
 {
-    if (tell_fortran != NULL)
-        tell_fortran();
+    if (has_library)
+        aside_say(INITIALISED_IN_FORTRAN);
+    else
+        say_aside();
 }
 
 bool front_is_open_mpi(void)

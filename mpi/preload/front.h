@@ -34,9 +34,11 @@ extern const unsigned front_calls;
  * library that makes the call. */
 front_entry front_target(unsigned index, const void *caller);
 
-/* The MPI's own function for the call with number index, or one that returns an error; and the one
- * with this name, or NULL. The choice below has been made. */
-front_entry front_mpi_entry(unsigned index);
+/* What follows this library for the call with number index: a tool's function, the MPI's, or one
+ * that returns an error. The choice below has been made. */
+front_entry front_next_entry(unsigned index);
+
+/* The MPI's own function with this name, or NULL. The same holds. */
 void *front_mpi_function(const char *name);
 
 /* Fails a call as the MPI fails its own: calls the communicator's error handler, and returns the
@@ -49,11 +51,10 @@ int front_absent(word comm);
 /* Decides once which library carries out the calls; caller as above. */
 void front_choose(const void *caller);
 
-/* Whether MPI_Init or MPI_Init_thread came through a stub. */
+/* Whether a call of C's has come through a stub, as MPI_Init or MPI_Init_thread does first. */
 bool front_saw_init(void);
 
-/* Makes the library for this program's MPI say that the collectives of Fortran stay with the MPI;
- * does nothing if there is no such library. */
+/* Says why the collectives of a program that has initialised MPI in Fortran stay with the MPI. */
 void front_tell_fortran(void);
 
 /* Whether the MPI says that it is Open MPI. */
@@ -65,9 +66,5 @@ bool front_takes_fortran(void);
 
 /* Lets that library look at a communicator that mpi_f08 has made; its number is Fortran's. */
 void front_constructed(int result, int newcomm);
-
-/* The function that the object at caller finds under this name, ours left out. NULL if there is
- * none. */
-void *front_find(const char *name, const void *caller);
 
 #endif

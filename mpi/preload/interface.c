@@ -23,7 +23,8 @@ EXPORT extern const char trib_mpi_abi[];
 const char trib_mpi_abi[] = TRIB_MPI_ABI;
 
 /* Takes the MPI's functions from find, and returns the name of one that it does not have; NULL: all
- * are there. An MPI that is found, instead of linked, may be any with this ABI. */
+ * are there. An MPI that is found, instead of linked, may be any with this ABI. Under a name in
+ * MPI_ find has the function of a tool behind this library, where there is one. */
 EXPORT const char *trib_mpi_bind(void *(*find)(const char *name));
 const char *trib_mpi_bind(void *(*find)(const char *name))
 {
@@ -32,6 +33,8 @@ const char *trib_mpi_bind(void *(*find)(const char *name))
     if (pmpi.name == NULL) \
         return "MPI_" #name;
     PMPI_FUNCTIONS(BIND)
+#define BIND_NEXT(name) next.name = (__typeof__(next.name))find("MPI_" #name);
+    NEXT_FUNCTIONS(BIND_NEXT)
     groups_ask_whether_revoked((int (*)(MPI_Comm, int *))find("PMPIX_Comm_is_revoked"));
     return NULL;
 }
@@ -40,12 +43,6 @@ EXPORT void trib_mpi_count(unsigned index);
 void trib_mpi_count(unsigned index)
 {
     policy_counted((enum collective)index);
-}
-
-EXPORT void trib_mpi_tell_fortran(void);
-void trib_mpi_tell_fortran(void)
-{
-    policy_tell_fortran();
 }
 
 #ifdef MPICH_VERSION

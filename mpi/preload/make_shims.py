@@ -8,7 +8,8 @@ stubs    in libtrib_mpi.so, which is preloaded: one for every call, under the MP
          mpi_f08 there is one for every call that the module makes past the MPI's C functions.
 shims    in libtrib_mpi_ABI.so: one for every call that policy.c decides about. A shim itself decides
          nothing.
-pmpi     the functions of the MPI that libtrib_mpi_ABI.so calls.
+pmpi     the functions of the MPI that libtrib_mpi_ABI.so calls, and those that follow it under MPI's own
+         names: a tool's, or the MPI's.
 counted  what both agree about: the numbers of the collectives, of which those that are only counted
          come first, and a mark of this table.
 
@@ -35,7 +36,7 @@ SHIMS_HEAD = """\
 
 #define EXPORT __attribute__((visibility("default")))
 
-struct pmpi pmpi;
+struct pmpi pmpi, next;
 """
 
 LIFECYCLE = """
@@ -52,7 +53,7 @@ EXPORT int trib_{name}({parameters})
 {{
     int result;
 
-    return {policy}(COLLECTIVE_{name}, {names}, &result) ? result : P{name}({names});
+    return {policy}(COLLECTIVE_{name}, {names}, &result) ? result : next.{short}({names});
 }}
 """
 
@@ -60,7 +61,7 @@ CONSTRUCTOR = """
 EXPORT int trib_{name}({parameters});
 EXPORT int trib_{name}({parameters})
 {{
-    return policy_constructed(P{name}({names}), {last});
+    return policy_constructed(next.{short}({names}), {last});
 }}
 """
 
@@ -93,7 +94,7 @@ static int narrow_{name}({parameters})
 {steps}
     if (narrow.is_refused)
         return narrow_refuse(&narrow);
-    int result = ((int (*)({types}))front_mpi_entry({base}))({names});
+    int result = ((int (*)({types}))front_next_entry({base}))({names});
     narrow_end(&narrow);
     return result;
 }}
@@ -111,9 +112,10 @@ F08 = """
 EXPORT void {name}_f08_({parameters}, int *error);
 EXPORT void {name}_f08_({parameters}, int *error)
 {{
+    static fortran_kept kept;
     int result;
 
-    ((void (*)({types}, int *))fortran_find("{name}_f08_", __builtin_return_address(0)))({names}, &result);
+    ((void (*)({types}, int *))fortran_find(&kept, "{name}_f08_", __builtin_return_address(0)))({names}, &result);
     fortran_constructed(result, {last});
     if (error != NULL)
         *error = result;
@@ -174,6 +176,7 @@ def shim(call: dict) -> str:
     policy = "policy_" + name.removeprefix("MPI_").lower()
     return TEMPLATES[kind].format(
         name=name,
+        short=name.removeprefix("MPI_"),
         parameters=", ".join(arguments) or "void",
         names=", ".join(names),
         last=names[-1] if names else "",
@@ -241,7 +244,9 @@ def narrow(name: str, base: int, letters: str, arity: int, lasts: bool) -> str:
             steps.append(f"    narrow_count(&narrow, a{at});")
         elif letter in "NDL":
             whose = "OWN_GROUP" if letter == "L" else "PEERS" if not neighbours else "DESTINATIONS" if at < 4 else "SOURCES"
-            steps.append(f"    a{at} = narrow_array(&narrow, a{at}, {whose});")
+            # In place, MPI does not read arrays for sending beside those for receiving.
+            unless = "if (!narrow_is_in_place(a0))\n        " if letters.count("N") == 2 and at < 4 and not neighbours else ""
+            steps.append(f"    {unless}a{at} = narrow_array(&narrow, a{at}, {whose});")
     root = f"&a{letters.index('r')}" if "r" in letters else "NULL"
     return NARROW.format(
         name=name, comm=f"a{letters.index('c')}", root=root, lasts="true" if lasts else "false", steps="\n".join(steps),
@@ -299,9 +304,11 @@ def write_pmpi(table: dict) -> None:
     sys.stdout.write('#ifndef TRIB_MPI_PMPI_H\n#define TRIB_MPI_PMPI_H\n\n#include <mpi.h>\n\nstruct pmpi {\n')
     sys.stdout.write("".join(f"    __typeof__(PMPI_{name}) *{name};\n" for name in named))
     sys.stdout.write("".join(f"    int (*{name})({arguments});\n" for name, arguments in spelled.items()))
-    sys.stdout.write("};\n\nextern struct pmpi pmpi;\n\n")
+    sys.stdout.write("};\n\nextern struct pmpi pmpi, next;\n\n")
     every = [*named, *spelled]
     sys.stdout.write("#define PMPI_FUNCTIONS(X) \\\n" + " \\\n".join(f"    X({name})" for name in every) + "\n\n")
+    taken = [call["name"].removeprefix("MPI_") for call in calls]
+    sys.stdout.write("#define NEXT_FUNCTIONS(X) \\\n" + " \\\n".join(f"    X({name})" for name in taken) + "\n\n")
     sys.stdout.write("".join(f"#define PMPI_{name} (*pmpi.{name})\n" for name in every) + "\n#endif\n")
 
 

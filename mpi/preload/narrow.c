@@ -21,7 +21,7 @@ static int ask(const char *name, word comm)
 
 void narrow_count(struct narrow *narrow, word count)
 {
-    if ((int64_t)count > INT_MAX)
+    if ((int64_t)count > INT_MAX || (int64_t)count < INT_MIN)
         narrow->is_refused = true;
 }
 
@@ -45,6 +45,17 @@ static int neighbours(word comm, enum whose whose)
     return whose == SOURCES ? sources : destinations;
 }
 
+/* MPI_ROOT, which tells the root from the others of its group in an intercommunicator. */
+static int mpi_root(void)
+{
+    return front_is_open_mpi() ? -4 : -3;
+}
+
+bool narrow_is_in_place(word buffer)
+{
+    return buffer == (front_is_open_mpi() ? (word)1 : (word)-1);
+}
+
 word narrow_array(struct narrow *narrow, word array, enum whose whose)
 {
     const int64_t *wide = (const int64_t *)array;
@@ -53,7 +64,7 @@ word narrow_array(struct narrow *narrow, word array, enum whose whose)
 
     if (wide == NULL)
         return array;
-    if (narrow->root != NULL && !inter && (int)*narrow->root != ask("PMPI_Comm_rank", narrow->comm))
+    if (narrow->root != NULL && (int)*narrow->root != (inter ? mpi_root() : ask("PMPI_Comm_rank", narrow->comm)))
         return array;
     if (whose == SOURCES || whose == DESTINATIONS)
         length = neighbours(narrow->comm, whose);
@@ -78,8 +89,8 @@ static void free_arrays(struct narrow *narrow)
 
 int narrow_refuse(struct narrow *narrow)
 {
-    notice("%s cannot be done: this MPI has no such function, and the one with ints for counts takes no number above %d (or there is no "
-           "memory)", narrow->name, INT_MAX);
+    notice("%s cannot be done: this MPI has no such function, and the one with ints for counts takes no number above %d or below %d (or "
+           "there is no memory)", narrow->name, INT_MAX, INT_MIN);
     free_arrays(narrow);
     return front_fail(narrow->comm, ERR_COUNT);
 }

@@ -21,8 +21,11 @@ struct narrow {
     unsigned used;
 };
 
-/* Notes whether a count is too large for an int. */
+/* Notes whether a count or a displacement does not fit into an int. */
 void narrow_count(struct narrow *narrow, word count);
+
+/* Whether a buffer is MPI_IN_PLACE, with which the MPI reads no array for what is sent. */
+bool narrow_is_in_place(word buffer);
 
 /* What an array has a number for: each rank of the other side, and so on. */
 enum whose { PEERS, OWN_GROUP, SOURCES, DESTINATIONS };

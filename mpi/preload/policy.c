@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy.h"
 
-#include "config.h"
+#include "component_active.h"
 #include "groups.h"
 #include "job.h"
 #include "meeting.h"
@@ -12,27 +12,11 @@
 #include "verdict.h"
 #include "worth.h"
 
-#include <dlfcn.h>
 #include <stddef.h>
-
-/* Whether the component for Open MPI has this program's collectives: then nothing is left to do
- * here, and every call goes to the MPI, which calls the component. */
-static bool has_component(void)
-{
-    void *component = dlopen("mca_coll_tributary.so", RTLD_LAZY | RTLD_NOLOAD);
-    bool (*is_active)(void) = NULL;
-
-    if (component == NULL)
-        return false;
-    *(void **)&is_active = dlsym(component, "trib_component_is_active");
-    bool active = is_active != NULL && is_active();
-    dlclose(component);
-    return active;
-}
 
 static void begin(void)
 {
-    if (has_component())
+    if (component_is_active())
         return;
     groups_open();
     job_join(meeting_hold());
@@ -45,7 +29,7 @@ static void begin(void)
 
 int policy_init(int *argc, char ***argv)
 {
-    int result = PMPI_Init(argc, argv);
+    int result = next.Init(argc, argv);
 
     if (result == MPI_SUCCESS)
         begin();
@@ -54,7 +38,7 @@ int policy_init(int *argc, char ***argv)
 
 int policy_init_thread(int *argc, char ***argv, int required, int *provided)
 {
-    int result = PMPI_Init_thread(argc, argv, required, provided);
+    int result = next.Init_thread(argc, argv, required, provided);
 
     if (result == MPI_SUCCESS)
         begin();
@@ -70,7 +54,7 @@ int policy_finalize(void)
         job_leave();
         PMPI_Comm_free(&met);
     }
-    return PMPI_Finalize();
+    return next.Finalize();
 }
 
 /* Nothing is sent before an abort, which should not wait for others. The fabric notices that this
@@ -81,7 +65,7 @@ int policy_abort(MPI_Comm comm, int errorcode)
         report_write_own();
         notice_wait_until_read();
     }
-    return PMPI_Abort(comm, errorcode);
+    return next.Abort(comm, errorcode);
 }
 
 int policy_constructed(int result, const MPI_Comm *newcomm)
@@ -238,14 +222,4 @@ bool policy_exscan(enum collective which, const void *sendbuf, void *recvbuf, in
 void policy_counted(enum collective collective)
 {
     report_operation(collective, REASON_NOT_TAKEN, 0);
-}
-
-void policy_tell_fortran(void)
-{
-    int rank;
-
-    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (rank == 0 && config_is_on())
-        notice("the collectives of this program stay with the MPI: it initialised MPI in Fortran, and this MPI shows none of "
-               "Fortran's calls to a preloaded library");
 }

@@ -56,8 +56,4 @@ bool policy_exscan(enum collective which, const void *sendbuf, void *recvbuf, in
 /* Notes that the MPI is about to do a collective that the tree does not take. */
 void policy_counted(enum collective collective);
 
-/* Says that the program has initialised MPI through Fortran, so that none of its calls passes our
- * stubs. */
-void policy_tell_fortran(void);
-
 #endif

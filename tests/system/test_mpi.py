@@ -219,12 +219,15 @@ class Interposer(Programs):
                 self.assertEqual(figures["tree"], 4, "of an operator that is allowed")
 
     def test_what_the_library_refuses_fails_by_the_error_handler(self):
-        for call in ("count", "absent"):
+        for call in ("count", "displacement", "absent"):
             for how in ("return", "handler"):
                 self.good(Mpi(None, 2, PROGRAMS / "refused_here", how, call), 60)
             code, out, err, _ = Mpi(None, 2, PROGRAMS / "refused_here", "fatal", call).end(60)
             self.assertNotEqual(code, 0, err)
             self.assertNotIn("came to its end", out)
+
+    def test_arrays_that_mpi_does_not_read_are_not_read(self):
+        self.good(Mpi(None, 4, PROGRAMS / "ignored_arrays"), 60)
 
     def test_an_alltoall_in_a_hosts_memory_stays_with_the_mpi_where_many_ranks_would_need_much_of_it(self):
         """Each rank has all blocks of all ranks: 128 KiB are what was measured."""

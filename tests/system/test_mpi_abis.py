@@ -369,20 +369,31 @@ class Abis(unittest.TestCase):
 
     def test_an_mpi_that_is_not_known_is_left_alone(self):
         """What it says about itself and its library's name must agree; so must the version of the standard's ABI."""
-        source = ROOT / "tests/mpi/other_mpi.c"
         cases = (("Open MPI v1.10.7", -1, "libmpi.so.12", "named libmpi.so.12"), ("MPICH Version: 9", 2, "libmpi.so.12", "version 2 of"),
-                 ("Other MPI 1", -1, "libmpi.so.40", "Tributary knows"))
+                 ("Other MPI 1", -1, "libmpi.so.40", "Tributary knows"), (None, -1, "libmpiseq.so", "has no MPI_Get_library_version"))
         for number, (says, abi, soname, why) in enumerate(cases):
             folder = SCRATCH / f"other-{number}"
-            folder.mkdir()
-            subprocess.run(["cc", "-shared", "-fPIC", f'-DSAYS="{says}"', f"-DABI={abi}", f"-Wl,-soname,{soname}", "-o", folder / soname,
-                            source], check=True)
-            subprocess.run(["cc", "-DPROGRAM", "-o", folder / "program", source, folder / soname, f"-Wl,-rpath,{folder}"], check=True)
-            ended = subprocess.run([folder / "program"], env={**os.environ, "LD_PRELOAD": BUILD / "libtrib_mpi.so"}, capture_output=True,
-                                   text=True, timeout=BOUND)
+            ended = self.with_other_mpi(folder, soname, [f'-DSAYS="{says}"', f"-DABI={abi}"] if says else ["-DNO_VERSION"])
             self.assertEqual(ended.returncode, 0, ended.stderr)
             self.assertEqual(ended.stderr.count("tributary:"), 1, ended.stderr)
             self.assertIn(why, ended.stderr)
+
+    def with_other_mpi(self, folder, soname, of_library, of_program=()):
+        """A program with an MPI that was made for it, and the library preloaded."""
+        source = ROOT / "tests/mpi/other_mpi.c"
+        folder.mkdir()
+        subprocess.run(["cc", "-shared", "-fPIC", *of_library, f"-Wl,-soname,{soname}", "-o", folder / soname, source], check=True)
+        subprocess.run(["cc", "-DPROGRAM", *of_program, "-o", folder / "program", source, folder / soname, f"-Wl,-rpath,{folder}"],
+                       check=True)
+        return subprocess.run([folder / "program"], env={**os.environ, "LD_PRELOAD": BUILD / "libtrib_mpi.so"}, capture_output=True,
+                              text=True, timeout=BOUND)
+
+    def test_functions_of_mpi_f08_are_looked_for_once(self):
+        """Each search opens files, which ranks on a shared file system would do in every barrier."""
+        ended = self.with_other_mpi(SCRATCH / "barriers", "libmpi.so.1", ['-DSAYS="Other MPI 1"', "-DABI=-1"],
+                                    ["-DBARRIERS=1000", "-rdynamic"])
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertLess(int(ended.stdout.removeprefix("opened ")), 500)
 
     def test_a_library_for_one_mpi_that_is_preloaded_itself_steps_aside(self):
         for abi in ("openmpi", "abi"):

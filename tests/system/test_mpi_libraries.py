@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -38,6 +39,8 @@ def libraries(folder, *names):
 TAKEN = (
     "Bcast", "Allgather", "Reduce_scatter_block", "Gather", "Scatter", "Alltoall", "Allgatherv", "Reduce_scatter", "Scan", "Exscan",
 )
+
+STAY = "the collectives of this program stay with the MPI"
 
 
 class Libraries(unittest.TestCase):
@@ -145,6 +148,12 @@ class Libraries(unittest.TestCase):
                     fabric, test_mpi.PROGRAMS / "constructors", library=alone / "libtrib_mpi.so", ranks=4, env={"TRIB_MPI": mode})
                 self.assertEqual((code, report), (0, None), err)
                 self.assertEqual(err.count("tributary:"), lines, err)
+            for required in ({"TRIB_MPI": "require"}, {"TRIB_MPI": "", "HCOLL_ENABLE_SHARP": "3"}):
+                code, _, err, report = self.openmpi(
+                    fabric, test_mpi.PROGRAMS / "constructors", library=alone / "libtrib_mpi.so", ranks=4, env=required)
+                self.assertNotEqual(code, 0, err)
+                self.assertIsNone(report)
+                self.assertRegex(err, f"tributary: {STAY}, and TRIB_MPI=require ends it: .*libtrib_mpi_openmpi.so")
 
     def test_a_fortran_program_is_told(self):
         program = test_mpi.PROGRAMS / "fortran_init"
@@ -154,6 +163,45 @@ class Libraries(unittest.TestCase):
                 self.assertEqual(code, 0, err)
                 self.assertEqual(err.count("tributary:"), 1, err)
                 self.assertIn("initialised MPI in Fortran", err)
+            code, _, err, _ = self.openmpi(fabric, program, "init", library=BUILD / "libtrib_mpi.so", env={"TRIB_MPI": "require"})
+        self.assertNotEqual(code, 0, err)
+        self.assertRegex(err, f"tributary: {STAY}, and TRIB_MPI=require ends it: it initialised MPI in Fortran")
+
+    def test_a_fortran_library_that_a_program_loads_for_itself_finds_its_mpi(self):
+        """The program that calls it is linked with no MPI, and what the library is linked with is seen by nobody else."""
+        with Fabric() as fabric:
+            code, _, err, _ = self.openmpi(fabric, test_mpi.PROGRAMS / "local_solver", test_mpi.PROGRAMS / "liblocal_solver.so",
+                                           library=BUILD / "libtrib_mpi.so")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(err.count("tributary:"), 1, err)
+        self.assertIn("initialised MPI in Fortran", err)
+
+    def test_a_tool_behind_the_library_sees_what_stays_with_the_mpi(self):
+        """It stands there as it would without the library, and its names in PMPI_ are not the MPI's."""
+        library = f"{BUILD}/libtrib_mpi.so:{test_mpi.PROGRAMS}/libcounting_tool.so"
+        with Fabric() as fabric:
+            code, _, err, report = self.openmpi(fabric, test_mpi.PROGRAMS / "every_collective", "end", library=library, ranks=4)
+            self.assertEqual(code, 0, err)
+            self.assertNotIn("stay with the MPI", err)
+            self.assertEqual(report["collectives"]["MPI_Allreduce"]["tree"], 4, err)
+            self.assertEqual(report["collectives"]["MPI_Gatherv"]["mpi"], {"not_taken": 4}, err)
+            self.assertEqual(re.findall(r"tool: (\d+) initialisations, (\d+) allreduces, (\d+) gathers", err), [("1", "0", "1")] * 4, err)
+            python = ("/usr/bin/python3", "-c", "from mpi4py import MPI; MPI.COMM_WORLD.Dup().Barrier()")
+            code, _, err, report = self.openmpi(fabric, *python, library=library)
+        self.assertEqual(code, 0, err)
+        self.assertTrue(report["job"], err)
+        self.assertEqual(re.findall(r"tool: .*", err), ["tool: 0 initialisations, 0 allreduces, 0 gathers, 1 copies"] * 2, err)
+
+    def test_a_tool_that_initialises_mpi_past_the_library_is_told(self):
+        library = f"{test_mpi.PROGRAMS}/libcounting_tool.so:{BUILD}/libtrib_mpi.so"
+        with Fabric() as fabric:
+            code, _, err, report = self.openmpi(fabric, test_mpi.PROGRAMS / "every_collective", "end", library=library, ranks=4)
+            self.assertEqual((code, report), (0, None), err)
+            self.assertEqual(err.count("tributary:"), 1, err)
+            self.assertIn(f"tributary: {STAY}: MPI was initialised past libtrib_mpi.so", err)
+            code, _, err, _ = self.openmpi(fabric, test_mpi.PROGRAMS / "every_collective", "end", library=library, ranks=4,
+                                           env={"TRIB_MPI": "require"})
+        self.assertNotEqual(code, 0, err)
 
     def test_every_collective_is_counted_and_an_abort_reports_once(self):
         with Fabric() as fabric:

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::process::Command;
 
+use crate::variables::OF_ONE;
 use crate::{Launcher, Mpi, Way};
 
 /// The command that starts a program: the launcher with its own words, and before these what loads
@@ -21,11 +22,14 @@ pub fn command(launcher: &Launcher, way: &Way, words: &[OsString], passed: &[Str
                 Mpi::Hydra => command.args(["-env", name]).arg(value),
             };
         }
-        // Hydra passes on all of its own environment.
         for name in passed.iter().filter(|_| launcher.mpi != Mpi::Hydra) {
             command.args(["-x", name]);
         }
         command.args(words);
+    }
+    // Hydra passes on all of its own environment, also to ranks on other hosts.
+    for name in OF_ONE.iter().filter(|_| launcher.mpi == Mpi::Hydra) {
+        command.env_remove(name);
     }
     command
 }
@@ -75,10 +79,14 @@ const COMPONENT: &str = "OMPI_MCA_coll_tributary_enable";
 mod tests {
     use super::*;
 
-    fn line(mpi: Mpi, way: &Way, words: &str) -> String {
+    fn made(mpi: Mpi, way: &Way, words: &str) -> Command {
         let launcher = Launcher { path: "mpirun".into(), mpi, said: String::new() };
         let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
-        let command = command(&launcher, way, &words, &["TRIB_MANAGER".to_owned()]);
+        command(&launcher, way, &words, &["TRIB_MANAGER".to_owned()])
+    }
+
+    fn line(mpi: Mpi, way: &Way, words: &str) -> String {
+        let command = made(mpi, way, words);
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         words.join(" ")
     }
@@ -88,6 +96,18 @@ mod tests {
         let all = |others: Option<&str>| preloaded(OsStr::new("/l/a.so"), others.map(OsString::from));
         assert_eq!(all(Some("/opt/b.so:c.so")), "/l/a.so:/opt/b.so:c.so");
         assert_eq!((all(Some("")), all(None)), ("/l/a.so".into(), "/l/a.so".into()));
+    }
+
+    #[test]
+    fn hydra_has_nothing_to_pass_on_of_what_belongs_to_one_host() {
+        let preloaded = Way::Preloaded("/l/libtrib_mpi.so".into());
+        let removes = |mpi: Mpi| {
+            let command = made(mpi, &preloaded, "-n 2 ./a");
+            command.get_envs().any(|variable| variable == (OsStr::new("TRIB_HOST"), None))
+        };
+        assert!(removes(Mpi::Hydra));
+        // Open MPI passes on what is named, and its ranks on this host have this host's name.
+        assert!(!removes(Mpi::OpenMpi(4, 1)));
     }
 
     #[test]

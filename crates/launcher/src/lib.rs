@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   mpirun on PATH --(its --version)--> Mpi --+
-//!   libraries of the program --(ldd)--> Abi --+--> Way: component, preloaded library, or why
+//!   libraries of the program --(ldd)--> Linked -+--> Way: component, preloaded library, or why
 //!   neither files beside `trib` -----> Parts ---------+        --> options and environment for the
 //!   launcher
 //! ```
@@ -13,10 +13,12 @@ mod command;
 mod mpi;
 mod parts;
 mod program;
+mod variables;
 mod way;
 
 pub use command::command;
 pub use mpi::{Launcher, Mpi, NoLauncher};
 pub use parts::Parts;
-pub use program::{Abi, abi_of};
+pub use program::{Abi, Linked, is_program, linked_with};
+pub use variables::is_for_all;
 pub use way::{Means, NoWay, Way};

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::Abi;
+
 /// The files beside `trib`: `bin/trib` and `lib/`, or all in one folder where they were built.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parts {
@@ -25,6 +27,14 @@ impl Parts {
     /// Where it would be.
     pub fn preloaded_at(&self) -> PathBuf {
         self.folder.join(PRELOADED)
+    }
+
+    /// Where the library is that the preloaded one needs for programs with this ABI, and whether it
+    /// is there.
+    pub fn for_abi(&self, abi: Abi) -> (PathBuf, bool) {
+        let path = self.folder.join(format!("libtrib_mpi_{}.so", abi.key()));
+        let is_there = path.exists();
+        (path, is_there)
     }
 
     /// The folder of the component for Open MPI 4.1, if it is there.

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 /// The ABI of the MPI library that a program is linked with.
@@ -15,13 +16,28 @@ pub enum Abi {
     Standard,
 }
 
-/// The ABI of a program on PATH or with a path of its own; `None` if it is not linked with an MPI,
-/// or that cannot be told: scripts find theirs when they run. The system's `ldd` is asked, which
-/// runs nothing of a program that belongs to it.
-pub fn abi_of(program: &OsStr) -> Option<Abi> {
+/// What a program has of an MPI.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Linked {
+    /// Its ABI.
+    pub abi: Abi,
+    /// Whether that includes what Fortran calls.
+    pub fortran: bool,
+}
+
+/// What a program on PATH or with a path of its own is linked with; `None` if it is not linked with
+/// an MPI, or that cannot be told: scripts find theirs when they run. The system's `ldd` is asked,
+/// which runs nothing of a program that belongs to it.
+pub fn linked_with(program: &OsStr) -> Option<Linked> {
     let path = find(program)?;
     let asked = Command::new("ldd").arg(path).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    abi_in(&String::from_utf8_lossy(&asked.stdout))
+    linked_in(&String::from_utf8_lossy(&asked.stdout))
+}
+
+/// Whether a word names a program on PATH or with a path of its own.
+pub fn is_program(word: &OsStr) -> bool {
+    let about = find(word).and_then(|path| path.metadata().ok());
+    about.is_some_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
 }
 
 fn find(program: &OsStr) -> Option<std::path::PathBuf> {
@@ -33,17 +49,39 @@ fn find(program: &OsStr) -> Option<std::path::PathBuf> {
 }
 
 /// Looks for the names of MPI libraries among those that a program needs.
-fn abi_in(libraries: &str) -> Option<Abi> {
+fn linked_in(libraries: &str) -> Option<Linked> {
     let names = || libraries.split_ascii_whitespace();
     let has = |stem: &str| names().any(|name| name.starts_with(stem));
-    if has("libmpi_abi.so") {
-        Some(Abi::Standard)
+    let abi = if has("libmpi_abi.so") {
+        Abi::Standard
     } else if has("libmpi.so.40") || has("libmpi_mpifh.so.40") {
-        Some(Abi::OpenMpi)
+        Abi::OpenMpi
     } else if has("libmpich.so") || has("libmpi.so.12") || has("libmpichfort.so") {
-        Some(Abi::Mpich)
+        Abi::Mpich
     } else {
-        None
+        return None;
+    };
+    let fortran = ["libmpi_mpifh.so", "libmpi_usempi", "libmpichfort.so", "libmpifort.so"].into_iter().any(has);
+    Some(Linked { abi, fortran })
+}
+
+impl Abi {
+    /// Its name in those of our libraries.
+    pub(crate) fn key(self) -> &'static str {
+        match self {
+            Abi::OpenMpi => "openmpi",
+            Abi::Mpich => "mpich",
+            Abi::Standard => "abi",
+        }
+    }
+
+    /// What builds our library for it.
+    pub(crate) fn built_by(self) -> &'static str {
+        match self {
+            Abi::OpenMpi => "make -C mpi MPICC=mpicc.openmpi",
+            Abi::Mpich => "make -C mpi MPICC=mpicc.mpich",
+            Abi::Standard => "make -C mpi",
+        }
     }
 }
 
@@ -70,9 +108,22 @@ mod tests {
             ("\tlibmpi_abi.so.1 => /x/libmpi_abi.so.1 (0x0)\n", Some(Abi::Standard)),
             ("\tlibm.so.6 => /lib/libm.so.6 (0x0)\n", None),
         ] {
-            assert_eq!(abi_in(library), expected, "{library}");
+            assert_eq!(linked_in(library).map(|linked| linked.abi), expected, "{library}");
         }
-        assert_eq!(abi_of(OsStr::new("sh")), None);
-        assert_eq!(abi_of(OsStr::new("/nonexistent")), None);
+        assert_eq!(linked_with(OsStr::new("sh")), None);
+        assert_eq!(linked_with(OsStr::new("/nonexistent")), None);
+        assert!(is_program(OsStr::new("sh")) && !is_program(OsStr::new("/tmp")) && !is_program(OsStr::new("-np")));
+    }
+
+    #[test]
+    fn programs_in_fortran_are_told_by_their_mpis_library_for_it() {
+        let c = "\tlibmpi.so.40 => /usr/lib/libmpi.so.40 (0x0)\n";
+        for (more, fortran) in [
+            ("", false),
+            ("\tlibmpi_mpifh.so.40 => /usr/lib/libmpi_mpifh.so.40 (0x0)\n", true),
+            ("\tlibmpi_usempif08.so.40 => /usr/lib/libmpi_usempif08.so.40 (0x0)\n", true),
+        ] {
+            assert_eq!(linked_in(&format!("{c}{more}")), Some(Linked { abi: Abi::OpenMpi, fortran }), "{more}");
+        }
     }
 }

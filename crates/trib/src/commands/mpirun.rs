@@ -1,11 +1,11 @@
 //! `trib mpirun`: an MPI program under its MPI's own launcher, with what of ours fits that MPI.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use trib_launcher::{Launcher, Means, Parts, Way, abi_of};
+use trib_launcher::{Launcher, Means, Parts, Way, is_for_all, is_program, linked_with};
 
 use super::own_program;
 use crate::failure::Failure;
@@ -45,6 +45,14 @@ enum Through {
 impl Arguments {
     /// Becomes the launcher.
     pub fn run(self) -> Result<ExitCode, Failure> {
+        if reads_applications_from_a_file(&self.words) {
+            return Err(Failure::Usage(
+                "the launcher is to read its applications from a file and ignores what else it is told, so that \
+                 nothing of Tributary's would be loaded: put them together with `:` instead, as in \
+                 `trib mpirun -np 2 ./a : -np 2 ./b`"
+                    .to_owned(),
+            ));
+        }
         let parts = Parts::beside(&own_program()?);
         let library = parts.preloaded_at().display().to_string();
         let launcher = Launcher::ask(&self.launcher, &library).map_err(Failure::environment)?;
@@ -54,8 +62,8 @@ impl Arguments {
         });
         // The first word that is a file linked with an MPI: options of launchers are many, and
         // their values are no such files.
-        let abi = self.words.iter().find_map(|word| abi_of(word));
-        let way = Way::of(&launcher, abi, &parts, means).map_err(Failure::environment)?;
+        let linked = self.words.iter().find_map(|word| linked_with(word));
+        let way = Way::of(&launcher, linked, &parts, means).map_err(Failure::environment)?;
         if matches!(way, Way::Preloaded(_)) && sets_preload(&self.words) {
             return Err(Failure::Usage(
                 "the launcher's words set LD_PRELOAD, which would keep Tributary's library from being preloaded: leave \
@@ -74,11 +82,11 @@ impl Arguments {
     }
 }
 
-/// Whether a variable of ours means the same on every host and in every rank.
-fn is_for_all(name: &str) -> bool {
-    const OF_ONE: [&str; 6] =
-        ["TRIB_HOST", "TRIB_NUMA", "TRIB_RANK", "TRIB_SIZE", "TRIB_LOCAL_RANK", "TRIB_RENDEZVOUS"];
-    name.starts_with("TRIB_") && !OF_ONE.contains(&name)
+/// Whether the launcher's own words, which end with the first program, name a file of applications,
+/// as `--app FILE` of Open MPI's and `-configfile FILE` of Hydra's do.
+fn reads_applications_from_a_file(words: &[OsString]) -> bool {
+    let mut own = words.iter().take_while(|word| !is_program(word));
+    own.any(|word| matches!(word.to_str(), Some("--app" | "-app" | "-configfile" | "--configfile")))
 }
 
 /// Whether words of a launcher's give the ranks a value of `LD_PRELOAD`, as `-x LD_PRELOAD=FILE`
@@ -93,8 +101,14 @@ fn sets_preload(words: &[OsString]) -> bool {
 }
 
 fn shown(command: &std::process::Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let quoted: Vec<String> = words.map(|word| super::shell::quoted(&word.to_string_lossy())).collect();
+    let removed = command.get_envs().filter(|(name, value)| value.is_none() && std::env::var_os(name).is_some());
+    let mut words: Vec<&OsStr> = removed.flat_map(|(name, _)| [OsStr::new("-u"), name]).collect();
+    if !words.is_empty() {
+        words.insert(0, OsStr::new("env"));
+    }
+    words.push(command.get_program());
+    words.extend(command.get_args());
+    let quoted: Vec<String> = words.iter().map(|word| super::shell::quoted(&word.to_string_lossy())).collect();
     quoted.join(" ") + "\n"
 }
 
@@ -116,8 +130,12 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_one_host_stays_on_it() {
-        assert!(is_for_all("TRIB_MANAGER") && is_for_all("TRIB_HOSTS_FILE"));
-        assert!(!is_for_all("TRIB_HOST") && !is_for_all("TRIB_RANK") && !is_for_all("PATH"));
+    fn a_file_of_applications_is_found_among_the_launchers_words() {
+        let reads = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            reads_applications_from_a_file(&words)
+        };
+        assert!(reads("--oversubscribe --app applications") && reads("-configfile applications"));
+        assert!(!reads("-np 2 sh --app applications"), "that word is the program's");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use trib_launcher::{Launcher, NoLauncher, NoWay, Parts, Way, abi_of};
+use trib_launcher::{Launcher, NoLauncher, NoWay, Parts, Way, linked_with};
 
 use super::check::Report;
 use crate::commands::own_program;
@@ -18,15 +18,25 @@ pub(super) fn examine(program: Option<&OsStr>, report: &mut Report) {
         Err(NoLauncher::Missing(..)) => return report.good("mpi", "no mpirun on PATH, which only MPI programs need"),
         Err(unknown) => return report.warn("mpi", unknown, "`trib mpirun --launcher PROGRAM` takes another one"),
     };
-    let abi = program.and_then(abi_of);
-    let of = match (program, abi) {
-        (Some(program), Some(abi)) => format!("; {} is linked for {abi}", program.display()),
+    let linked = program.and_then(linked_with);
+    let of = match (program, linked) {
+        (Some(program), Some(linked)) => format!("; {} is linked for {}", program.display(), linked.abi),
         (Some(program), None) => format!("; {} is linked with no MPI that can be told", program.display()),
         (None, _) => String::new(),
     };
-    match Way::of(&launcher, abi, &parts, None) {
+    match Way::of(&launcher, linked, &parts, None) {
+        Ok(way) if way.leaves_out_fortran(&launcher, linked) => report.warn(
+            "mpi",
+            format!(
+                "{}{of}, and for Fortran, whose collectives stay with that MPI; those of C go through the tree if C \
+                 initialises MPI",
+                launcher.said
+            ),
+            "Open MPI shows no calls of Fortran to a library that is preloaded: take Open MPI 4.1, for which there is a \
+             component, or MPICH",
+        ),
         Ok(way) => report.good("mpi", format!("{}{of}: {}", launcher.said, words(&way))),
-        Err(why @ NoWay::NotInstalled(_)) => {
+        Err(why @ (NoWay::NotInstalled(_) | NoWay::NotBuilt { .. })) => {
             report.warn(
                 "mpi",
                 format!("{}{of}: its programs' collectives stay with it", launcher.said),
