@@ -127,13 +127,6 @@ static uint32_t read_mode(void)
     return MODE_ON;
 }
 
-bool config_is_on(void)
-{
-    uint32_t mode = read_mode();
-
-    return mode != MODE_OFF && mode != MODE_REPORT;
-}
-
 /* The length of a collective's name but for the ending of the form for large counts. */
 static size_t length_of_both(const char *name)
 {

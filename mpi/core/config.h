@@ -64,10 +64,6 @@ bool config_is_disabled(const struct config *config, enum collective collective)
 /* Whether the tree is to be used wherever it can be. */
 bool config_is_forced(const struct config *config);
 
-/* Whether this process's own environment asks for the tree. This is for programs whose ranks cannot
- * agree. */
-bool config_is_on(void);
-
 /* The time limit as this process's own environment has it, for the time before ranks can talk.
  * Nothing is said about a value that makes no sense. */
 uint32_t config_timeout_ms(void);
