@@ -222,10 +222,41 @@ class Folder(unittest.TestCase):
             self.assertEqual(len(ranks.results(60)), 2)
         self.assertEqual(fabric.connected(), {"leaf0"})
 
+    def test_a_certificate_whose_key_the_node_cannot_use_is_not_reported_as_taken(self):
+        trib("credentials", self.keys)
+        trib("credentials", self.keys, "--node", "leaf0", "--days", "100")
+        fabric = Renewed(self, ONE_NODE)
+        issued, folder = self.keys / "nodes/leaf0", self.top / "leaf0"
+        shutil.copytree(issued, folder)
+        node = fabric.node("leaf0", folder)
+        node.wait_for("X_TRIB_ADDRESS")
+        before = ends(folder / "node.pem")
+        # A copy leaves a key that the daemon may not read. Tests run as root, who may read all.
+        (folder / "node.key").write_text("")
+        trib("credentials", "renew", self.keys, "--node", "leaf0")
+        shutil.copy(issued / "node.pem", folder)
+        node.reads("cannot be used", "node.key", "stays connected")
+        self.assertEqual(fabric.nodes()[0]["certificate_ends"], before)
+        shutil.copy(issued / "node.key", folder)
+        after = ends(issued / "node.pem")
+        self.assertGreater(after, before)
+        wait_until(lambda: fabric.nodes()[0]["certificate_ends"] == after, 30, "the node tells that it was renewed")
+
+    def test_a_reload_tells_what_it_does_not_read(self):
+        trib("credentials", self.keys)
+        fabric = Renewed(self, ONE_NODE)
+        fabric.am.process.send_signal(signal.SIGHUP)
+        fabric.am.reads("the list of withdrawn certificates is read")
+        self.assertNotIn("is not read again", fabric.am.log.read_text())
+        topology = self.top / "topology.toml"
+        topology.write_text(topology.read_text() + "\n")
+        fabric.am.process.send_signal(signal.SIGHUP)
+        fabric.am.reads("is not read again", str(topology), "restart the manager")
+
     def test_a_withdrawn_certificate_ends_its_connections_and_jobs_go_on(self):
         trib("credentials", self.keys)
         trib("credentials", self.keys, "--node", "leaf0")
-        fabric = Renewed(self, ONE_NODE)
+        fabric = Renewed(self, ONE_NODE, "--metrics", "127.0.0.1:0")
         node = fabric.node("leaf0", self.keys)
         node.wait_for("X_TRIB_ADDRESS")
         stop = self.top / "stop"
@@ -234,6 +265,9 @@ class Folder(unittest.TestCase):
             ranks.reach(lambda: all(ranks.progress(rank) > 5 for rank in range(2)), 60, "operations")
             done = trib("credentials", "withdraw", self.keys, "--node", "leaf0")
             self.assertEqual((done.returncode, done.stdout.strip()), (0, certificate(self.keys / "nodes/leaf0/node.pem")["serialNumber"]))
+            # The manager's folder may be another one than the operator's.
+            for word in (f"copy {self.keys}/withdrawn.txt there", "systemctl reload"):
+                self.assertIn(word, done.stderr)
             self.assertEqual(fabric.connected(), {"leaf0"}, "the list is not read yet")
             fabric.am.process.send_signal(signal.SIGHUP)
             # Both ends say why, for the connection that was there and for the next.
@@ -249,6 +283,9 @@ class Folder(unittest.TestCase):
         trib("credentials", "withdraw", self.keys, "--users")
         fabric.am.process.send_signal(signal.SIGHUP)
         wait_until(lambda: "was withdrawn" in fabric.ask("status").stderr, 20, "users are refused")
+        refused = 'tributary_handshakes_refused_total{reason="withdrawn_certificate"}'
+        wait_until(lambda: fabric.metric(refused) >= 1, 20, "it is counted")
+        self.assertEqual(fabric.metric("tributary_certificates_withdrawn"), 2)
         # A list with an error stays as it was.
         (self.keys / "withdrawn.txt").write_text("leaf0\n")
         fabric.am.process.send_signal(signal.SIGHUP)

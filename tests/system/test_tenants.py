@@ -215,10 +215,26 @@ class Tenants(unittest.TestCase):
             file = folder / "tenants.toml"
             file.write_text('[node]\nstreams = 8\n[[tenant]]\nname = "a"\nreserve = "2/3"\n[[tenant]]\nname = "b"\nreserve = "50%"\n')
             command = [TRIB, "am", "--topology", folder / "topology.toml", "--credentials", folder / "keys", "--listen", "127.0.0.1:0"]
-            done = subprocess.run([*command, "--tenants", file], capture_output=True, text=True, timeout=60)
-            self.assertEqual(done.returncode, 3, done)
-            for word in (f"{file}:8: ", "reserve 9 streams of 8", "let all shares together be no more"):
-                self.assertIn(word, done.stderr)
+            for more in ([], ["--check"]):
+                done = subprocess.run([*command, "--tenants", file, *more], capture_output=True, text=True, timeout=60)
+                self.assertEqual((done.returncode, done.stdout), (3, ""), done)
+                for word in (f"{file}:8: ", "reserve 9 streams of 8", "let all shares together be no more"):
+                    self.assertIn(word, done.stderr)
+
+    def test_a_check_beside_the_manager_that_runs(self):
+        with Watched(topology=ONE_NODE) as fabric:
+            file = fabric.folder / "tenants.toml"
+            file.write_text('[[tenant]]\nname = "a"\n')
+            where = ["--topology", fabric.folder / "topology.toml", "--credentials", fabric.folder / "keys"]
+            listen = fabric.am.wait_for("X_TRIB_ADDRESS")
+            command = [TRIB, "am", *where, "--listen", listen, "--tenants", file, "--check"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), done)
+            for word in ("fabric watched", "1 nodes", "1 tenants", "until 2"):
+                self.assertIn(word, done.stdout)
+            done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=60)
+            found = json.loads(done.stdout)
+            self.assertEqual((found["fabric"], found["nodes"], found["tenants"]), ("watched", 1, 1))
 
 
 if __name__ == "__main__":

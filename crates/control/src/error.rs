@@ -231,6 +231,19 @@ pub enum Error {
 }
 
 impl Error {
+    /// All that [`Error::kind`] says.
+    pub const KINDS: [&'static str; 9] = [
+        "certificate",
+        "certificate that has ended",
+        "withdrawn certificate",
+        "version",
+        "refused",
+        "too slow",
+        "closed",
+        "malformed",
+        "other",
+    ];
+
     /// The kind of failure in a word, for logs of what strangers do.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -268,6 +281,14 @@ fn no_credentials(role: Role, path: &Path, cause: &io::Error) -> String {
             "no credentials of a user at {shown}: {cause}; take the fabric's folder for users, the folder `users` that `trib \
              credentials` makes (ca.pem, user.pem, user.key), and name it with TRIB_CREDENTIALS or in TRIB_MANAGER"
         ),
+        Role::Manager | Role::Node if cause.kind() == io::ErrorKind::PermissionDenied => {
+            let group = if role == Role::Manager { "tributary-am" } else { "tributary-an" };
+            format!(
+                "the {role} may not read {shown}: {cause}; as root, give the file to the group of the user that the {role} runs as, which in its \
+                 unit is {group}: `chgrp {group} {shown} && chmod 640 {shown}`, and see that the group may enter {}",
+                folder.display()
+            )
+        }
         Role::Node => format!(
             "no credentials of a node at {shown}: {cause}; `trib credentials DIR --node NAME` makes the folder DIR/nodes/NAME with ca.pem, \
              node.pem and node.key: copy these there, or name the folder that has them, tls://HOST:PORT?credentials=DIR"
@@ -292,5 +313,40 @@ mod tests {
         assert!(text.contains("--group GROUP") && !text.contains("users/users"), "{text}");
         let text = no_credentials(Role::User, Path::new("/nowhere/ca.pem"), &io::ErrorKind::NotFound.into());
         assert!(text.contains("folder for users"), "{text}");
+    }
+
+    #[test]
+    fn every_kind_is_one_of_those_that_are_known() {
+        let (address, text) = (String::new(), String::new());
+        let resource = trib_messages::reply::Resource::Role;
+        let refusal = Refusal { resource, asked: 1, available: 0, holder: None, since_ms: None, text };
+        let certificate =
+            || Box::new(Certificate { holder: Holder::Users, serial: "0A".parse::<Serial>().unwrap(), ends: 0 });
+        let all = [
+            Error::BadCertificate(String::new()),
+            Error::Ended { certificate: certificate(), remedy: String::new() },
+            Error::Withdrawn { certificate: certificate(), remedy: String::new() },
+            Error::VersionMismatch { ours: 1, theirs: 2, software: String::new() },
+            Error::Refused(refusal),
+            Error::Timeout { address: address.clone(), waited: Duration::ZERO },
+            Error::Closed { address: address.clone() },
+            Error::Malformed { address, cause: String::new() },
+            Error::NoManager,
+        ];
+        assert_eq!(all.map(|error| error.kind()), Error::KINDS);
+    }
+
+    #[test]
+    fn a_daemon_that_may_not_read_its_key_is_told_to_give_it_to_its_group() {
+        for (role, path, group) in [
+            (Role::Manager, "/etc/tributary/manager.key", "tributary-am"),
+            (Role::Node, "/etc/tributary/node.key", "tributary-an"),
+        ] {
+            let text = no_credentials(role, Path::new(path), &io::ErrorKind::PermissionDenied.into());
+            assert!(text.contains(&format!("`chgrp {group} {path} && chmod 640 {path}`")), "{text}");
+            assert!(!text.contains("no credentials"), "they are there: {text}");
+            let text = no_credentials(role, Path::new(path), &io::ErrorKind::NotFound.into());
+            assert!(text.contains("trib credentials DIR") && !text.contains("chgrp"), "{text}");
+        }
     }
 }

@@ -37,6 +37,13 @@ impl Listener {
         Ok(Listener { socket, doors, address, unfinished: Unfinished::of_listener() })
     }
 
+    /// Reads what [`Listener::bind`] would read, and binds nothing. Returns the manager's
+    /// certificate, and how many certificates are withdrawn.
+    pub fn check(folder: &Path) -> Result<(Certificate, usize), Error> {
+        let doors = Doors::open(folder)?;
+        Ok((doors.handshake()?.own, doors.withdrawn().count()))
+    }
+
     /// The address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -56,6 +63,11 @@ impl Listener {
     /// more. Returns how many there are.
     pub fn read_withdrawn(&self) -> Result<usize, Error> {
         self.doors.withdrawn().read_again()
+    }
+
+    /// How many certificates are withdrawn, by the list as it was read last.
+    pub fn withdrawn(&self) -> usize {
+        self.doors.withdrawn().count()
     }
 
     /// Whether this certificate was withdrawn, by the list as it was read last.

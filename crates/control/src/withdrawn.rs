@@ -42,6 +42,11 @@ impl Withdrawn {
         Ok(count)
     }
 
+    /// The number of certificates on it.
+    pub(crate) fn count(&self) -> usize {
+        self.serials.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     pub(crate) fn has(&self, serial: &Serial) -> bool {
         self.serials.read().unwrap_or_else(PoisonError::into_inner).contains(serial)
     }
@@ -76,7 +81,7 @@ mod tests {
         let list = Withdrawn::open(&folder).unwrap();
         assert!(!list.has(&one), "no file, nothing withdrawn");
         fs::write(&path, "# all of them\n\n  0a:0b # node leaf0\n").unwrap();
-        assert_eq!((list.read_again().unwrap(), list.has(&one)), (1, true));
+        assert_eq!((list.read_again().unwrap(), list.count(), list.has(&one)), (1, 1, true));
         fs::write(&path, "# all of them\nleaf0\n").unwrap();
         let error = list.read_again().unwrap_err().to_string();
         assert!(error.contains("line 2") && error.contains("leaf0"), "{error}");

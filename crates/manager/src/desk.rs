@@ -16,7 +16,7 @@ use trib_wire::ids::JobId;
 
 use crate::Error;
 use crate::admission::unheld::Watch;
-use crate::answers::report::ManagerReport;
+use crate::answers::report::{Doors, ManagerReport};
 use crate::conversations::user::Asker;
 use crate::conversations::{deputy, node, user};
 use crate::fabric::Fabric;
@@ -144,7 +144,7 @@ impl Desk {
 
     /// The figures that a daemon tells who watches it.
     pub fn report(&self) -> ManagerReport {
-        ManagerReport::of(&self.fabric, (0, 0))
+        ManagerReport::of(&self.fabric, Doors::default())
     }
 }
 

@@ -15,6 +15,7 @@
 //!     tenancy      which tenant may use how much, and the line of jobs that wait
 //!     planning     the trees, lanes and limits that a job gets
 //!   error        why a manager does not start
+//!   inputs       the files that are read once, at the start, and a check of them
 //!   lock         locks that outlive a panic of a thread that had them
 //!   names        names that programs give, made fit to be kept
 //!   refuse       refusals that several of these give
@@ -31,6 +32,7 @@ mod conversations;
 mod desk;
 mod error;
 mod fabric;
+mod inputs;
 mod lock;
 mod names;
 mod nodes;
@@ -44,7 +46,7 @@ mod time;
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
@@ -53,20 +55,19 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use trib_control::{Listener, Watchdog, notify};
-use trib_topology::Topology;
-use trib_topology::predict::Constants;
 
 pub use crate::answers::report::ManagerReport;
 pub use crate::conversations::user::Asker;
 pub use crate::desk::{Connected, Desk, Kept};
 pub use crate::error::Error;
 use crate::fabric::Fabric;
+pub use crate::inputs::{Checked, check};
+use crate::inputs::{Inputs, Stamps};
 pub use crate::nodes::session::Caller;
 use crate::records::store::Store;
 pub use crate::records::store::StoreError;
 pub use crate::server::Observer;
 use crate::server::Server;
-use crate::tenancy::Policy;
 pub use crate::tenancy::PolicyError;
 pub use crate::time::Played;
 use crate::time::Time;
@@ -94,13 +95,6 @@ pub struct Options {
 const GLANCE: Duration = Duration::from_secs(5);
 /// The file with the constants of predictions, if no other is named.
 pub const CONSTANTS_FILE: &str = "/etc/tributary/constants.toml";
-
-/// The constants of the named file, else of this machine's file, else the defaults.
-fn constants(named: Option<&Path>) -> Result<Constants, Error> {
-    let usual = Path::new(CONSTANTS_FILE);
-    let file = named.or_else(|| usual.exists().then_some(usual));
-    Ok(file.map_or_else(|| Ok(Constants::server()), Constants::load)?)
-}
 
 /// Serves until SIGTERM or SIGINT, and reads the list of withdrawn certificates again on SIGHUP.
 /// Tells the supervisor (`$NOTIFY_SOCKET`) when it is ready, and at
@@ -145,6 +139,7 @@ fn wait(manager: &Manager, signals: &Receiver<i32>) -> Option<i32> {
         match signals.recv_timeout(due) {
             Ok(SIGHUP) => {
                 manager.read_withdrawn();
+                manager.tell_unread();
                 continue;
             }
             Ok(signal) => return Some(signal),
@@ -165,23 +160,23 @@ fn wait(manager: &Manager, signals: &Receiver<i32>) -> Option<i32> {
 /// A manager that serves in the background until it is shut down or dropped.
 pub struct Manager {
     server: Server,
+    /// The files that it has read for good.
+    read: Stamps,
 }
 
 impl Manager {
     /// Reads topology and credentials and starts to serve.
     pub fn bind(options: &Options) -> Result<Self, Error> {
-        let topology = Topology::load(&options.topology)?;
+        let read = Stamps::of(options);
+        let Inputs { topology, policy, constants } = Inputs::read(options)?;
         let listener = Listener::bind(options.listen, &options.credentials)?;
         let store = options.state.as_deref().map(Store::open).transpose().map_err(Error::State)?;
-        let constants = constants(options.constants.as_deref())?;
         tracing::info!(%constants, "predictions");
-        let policy =
-            options.tenants.as_deref().map(|file| Policy::load(file, &topology)).transpose()?.unwrap_or_default();
         let fabric = Arc::new(Fabric::new(topology, store, policy, constants, Time::default())?);
         admission::unheld::watch(&fabric).map_err(Error::Thread)?;
         nodes::watch::watch(&fabric.registry, &fabric.deputies).map_err(Error::Thread)?;
         let server = Server::start(listener, fabric)?;
-        Ok(Manager { server })
+        Ok(Manager { server, read })
     }
 
     /// The address at which it listens.
@@ -204,6 +199,17 @@ impl Manager {
     /// with one of them. If the list cannot be read, the one from before stays.
     pub fn read_withdrawn(&self) {
         self.server.read_withdrawn();
+    }
+
+    /// Tells in the log which of the files that are read at the start alone have changed since, for
+    /// who believes that they are read again with the list of withdrawn certificates.
+    fn tell_unread(&self) {
+        for file in self.read.changed() {
+            tracing::warn!(
+                file = %file.display(),
+                "this file has changed since the manager started, and is not read again: restart the manager, and running jobs go on"
+            );
+        }
     }
 
     /// Closes every connection and waits for the threads. Running jobs are not ended, because their

@@ -10,11 +10,11 @@
 //! ```
 //!
 //! Map: `node` (the process), `deputy` (a rank that may host nodes of its job), `manager` (control
-//! thread), `ending` (how that one ends), `teller` (answers to the manager's questions), `accept`
-//! (acceptor), `worker` (loop, datagrams, links), `rescue` (threads that get no processor), `job`
-//! (one logical node: core, links, memory, folds), `mailbox` (messages between threads), `news`
-//! (what the manager is told unasked), `counters`, `error` (why a node cannot run), `report`
-//! (figures for people who watch the node).
+//! thread), `ending` (how that one ends), `renewal` (its credentials meanwhile), `teller` (answers
+//! to the manager's questions), `accept` (acceptor), `worker` (loop, datagrams, links), `rescue`
+//! (threads that get no processor), `job` (one logical node: core, links, memory, folds), `mailbox`
+//! (messages between threads), `news` (what the manager is told unasked), `counters`, `error` (why
+//! a node cannot run), `report` (figures for people who watch the node).
 //!
 //! Invariants: workers share nothing and take no lock; a logical node belongs to one worker for
 //! good; nothing is sent to an address that no handshake has proven; memory is what the grants
@@ -33,6 +33,7 @@ mod mailbox;
 mod manager;
 mod news;
 mod node;
+mod renewal;
 mod report;
 mod rescue;
 mod teller;

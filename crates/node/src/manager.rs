@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use trib_control::clock::date;
-use trib_control::{Certificate, Channel, Error as ControlError, ManagerUrl, node_folder};
+use trib_control::{Channel, Error as ControlError, ManagerUrl};
 use trib_messages::hello::Role;
 use trib_messages::job::NodeGrant;
 use trib_messages::node::{ManagerMessage, NodeMessage};
@@ -20,6 +20,7 @@ use crate::Error;
 use crate::accept::Request;
 use crate::ending::Ending;
 use crate::news::News;
+use crate::renewal::Renewal;
 use crate::teller::{Asked, Teller, Threads};
 use crate::worker::guard;
 
@@ -61,11 +62,11 @@ impl Manager {
                 Ok(()) => pause = PAUSE.first(),
                 Err(_) if self.ending.has_come() => {}
                 // The manager does not know the job any more, or this rank as its deputy.
-                Err(error) if is_final(&error) && matches!(self.who, Who::Deputy(_)) => {
+                Err(error) if self.is_final(&error) && matches!(self.who, Who::Deputy(_)) => {
                     tracing::info!(%error, "the manager is not told what this rank hosts");
                     return;
                 }
-                Err(error) if is_final(&error) && !said => {
+                Err(error) if self.is_final(&error) && !said => {
                     // The thread that started the node may not wait for this.
                     let _ = self.registered.send(Err(Error::Control(error)));
                     return;
@@ -97,13 +98,20 @@ impl Manager {
         }
         self.tell_hosted(&channel)?;
         let teller = Teller::start(self.threads.clone(), channel.clone())?;
-        let mut certificate = self.certificate_ends();
-        let mut looked = Instant::now();
+        let mut renewal = match &self.who {
+            Who::Node { name, .. } => Some(Renewal::new(self.url.credentials(), name)),
+            Who::Deputy(_) => None,
+        };
         while !self.ending.has_come() {
             self.tell_news(&channel)?;
-            if looked.elapsed() >= LOOK {
-                looked = Instant::now();
-                self.tell_renewed(&channel, &mut certificate)?;
+            if let Some(certificate_ends) = renewal.as_mut().and_then(Renewal::look_now_and_then) {
+                // The connection stays, because a new one would cost the jobs that are admitted
+                // meanwhile this node.
+                tracing::info!(
+                    until = date(certificate_ends),
+                    "the certificate was renewed; the next connection takes it"
+                );
+                channel.send(&NodeMessage::Renewed { certificate_ends })?;
             }
             match channel.recv(Some(GLANCE)) {
                 Ok(message) => self.on_message(&channel, &teller, message)?,
@@ -119,24 +127,6 @@ impl Manager {
         self.tell_news(&channel)?;
         channel.close();
         Ok(())
-    }
-
-    /// Tells the manager if the certificate in the node's folder was renewed. The connection stays,
-    /// because a new one would cost the jobs that are admitted meanwhile this node.
-    fn tell_renewed(&self, channel: &Channel, known: &mut Option<u64>) -> Result<(), ControlError> {
-        let Some(certificate_ends) = self.certificate_ends().filter(|ends| Some(*ends) != *known) else {
-            return Ok(());
-        };
-        *known = Some(certificate_ends);
-        tracing::info!(until = date(certificate_ends), "the certificate was renewed; the next connection takes it");
-        channel.send(&NodeMessage::Renewed { certificate_ends })
-    }
-
-    /// When the certificate in the node's folder ends.
-    fn certificate_ends(&self) -> Option<u64> {
-        let Who::Node { name, .. } = &self.who else { return None };
-        let folder = node_folder(self.url.credentials(), name);
-        Certificate::in_folder(&folder, Role::Node).ok().map(|certificate| certificate.ends)
     }
 
     /// Tells the manager what has happened to jobs.
@@ -232,6 +222,20 @@ impl Manager {
         }
     }
 
+    /// Whether trying again will not help.
+    fn is_final(&self, error: &ControlError) -> bool {
+        match error {
+            ControlError::Unreachable { .. }
+            | ControlError::Timeout { .. }
+            | ControlError::Closed { .. }
+            | ControlError::Socket { .. } => false,
+            // While a fabric is upgraded, a node meets a manager of the other release for a while.
+            // A rank has its library for good.
+            ControlError::VersionMismatch { .. } => matches!(self.who, Who::Deputy(_)),
+            _ => true,
+        }
+    }
+
     fn sleep(&self, pause: Duration) {
         let until = Instant::now() + pause;
         while !self.ending.has_come() && Instant::now() < until {
@@ -240,24 +244,11 @@ impl Manager {
     }
 }
 
-/// Whether trying again will not help.
-fn is_final(error: &ControlError) -> bool {
-    !matches!(
-        error,
-        ControlError::Unreachable { .. }
-            | ControlError::Timeout { .. }
-            | ControlError::Closed { .. }
-            | ControlError::Socket { .. }
-    )
-}
-
 /// How long the manager may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
 /// How long a rank tries to reach the manager each time. It may have to wait for that when it
 /// leaves its job, and nothing of the job depends on the call.
 const DEPUTY_CALL: Duration = Duration::from_secs(1);
-/// How often it looks whether the node's certificate was renewed.
-const LOOK: Duration = Duration::from_secs(10);
 /// How often the thread looks for news.
 const GLANCE: Duration = Duration::from_millis(100);
 /// Between two tries to reach the manager. A manager that starts again has all its nodes within

@@ -30,7 +30,8 @@ pub struct Options {
     /// The address and credentials for the manager.
     pub manager: ManagerUrl,
     /// The addresses at which it takes streams, at least one; port 0 means any port. Datagrams are
-    /// taken at the same addresses. The unspecified address is for hosts with a single address.
+    /// taken at the same addresses, at ports that the kernel chooses. The unspecified address is
+    /// for hosts with a single address.
     pub listen: Vec<SocketAddr>,
     /// The number of worker threads for each address, at least 1. A logical node uses one of them.
     pub workers: usize,

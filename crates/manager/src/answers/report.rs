@@ -33,13 +33,26 @@ pub struct ManagerReport {
     pub established: usize,
     /// The number of connections in their handshake.
     pub handshaking: usize,
+    /// The number of connections that were not let in, by the kind of their failure.
+    pub rejected: BTreeMap<&'static str, u64>,
+    /// The number of certificates that are withdrawn.
+    pub withdrawn: usize,
+}
+
+/// The figures of the socket, of which a manager without one has none.
+#[derive(Default)]
+pub(crate) struct Doors {
+    /// The number of established connections, and that of those in their handshake.
+    pub connections: (usize, usize),
+    pub rejected: BTreeMap<&'static str, u64>,
+    pub withdrawn: usize,
 }
 
 impl ManagerReport {
-    /// The figures now. `connections` are the established ones, and those in their handshake.
-    pub(crate) fn of(fabric: &Fabric, connections: (usize, usize)) -> ManagerReport {
+    /// The figures now.
+    pub(crate) fn of(fabric: &Fabric, doors: Doors) -> ManagerReport {
         let node = |name: &String| (name.clone(), fabric.registry.connected(name).is_some());
-        let (established, handshaking) = connections;
+        let Doors { connections: (established, handshaking), rejected, withdrawn } = doors;
         let Counts { admitted, refused, refusals } = fabric.ledger.counts();
         ManagerReport {
             fabric: fabric.topology.name().to_owned(),
@@ -52,6 +65,8 @@ impl ManagerReport {
             refused,
             established,
             handshaking,
+            rejected,
+            withdrawn,
         }
     }
 }

@@ -7,6 +7,7 @@
 //!   observer   a look at all this from outside
 //! ```
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -61,6 +62,8 @@ struct Connections {
     strangers: Strangers,
     // The connections that are established. Their threads hold the channels.
     established: Guests,
+    // How many were not let in, by the kind of their failure.
+    rejected: BTreeMap<&'static str, u64>,
     // When the last of them came, milliseconds since 1970-01-01 UTC. There has been no room since
     // then, if there is none.
     last_came_ms: u64,
@@ -196,6 +199,12 @@ impl Shared {
         self.moved.notify_all();
     }
 
+    // A connection has not proven that it may come in.
+    fn fail_handshake(&self, number: u64, kind: &'static str) {
+        *self.lock().rejected.entry(kind).or_default() += 1;
+        self.end_handshake(number);
+    }
+
     // Makes a connection an established one. Returns `None` if there is no room for it, or if the
     // manager stops.
     fn establish(&self, number: u64, channel: &Arc<Channel>) -> Option<(Established<'_>, Arc<AtomicBool>)> {
@@ -215,6 +224,18 @@ impl Shared {
     pub(crate) fn connections(&self) -> (usize, usize) {
         let connections = self.lock();
         (connections.established.len(), connections.strangers.len())
+    }
+
+    /// How many connections were not let in, by the kind of their failure.
+    pub(crate) fn rejected(&self) -> BTreeMap<&'static str, u64> {
+        let mut all: BTreeMap<_, _> = ControlError::KINDS.into_iter().map(|kind| (kind, 0)).collect();
+        all.extend(&self.lock().rejected);
+        all
+    }
+
+    /// How many certificates are withdrawn, by the list as it was read last.
+    pub(crate) fn withdrawn(&self) -> usize {
+        self.listener.withdrawn()
     }
 
     fn is_stopping(&self) -> bool {
@@ -252,7 +273,7 @@ fn receive(shared: &Shared, number: u64, pending: Pending) {
     let channel = match pending.establish(HANDSHAKE) {
         Ok(channel) => Arc::new(channel),
         Err(error) => {
-            shared.end_handshake(number);
+            shared.fail_handshake(number, error.kind());
             if shared.log.may(error.kind(), Instant::now()) {
                 tracing::warn!(%peer, %error, "connection not let in");
             }

@@ -3,6 +3,7 @@
 mod admission;
 mod adoption;
 mod backups;
+mod check;
 mod common;
 mod desk;
 mod jobs;

@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 
 use crate::common::{Fabric, LIMIT, Manner, Node, eventually};
-use trib_control::{Channel, Error, ManagerUrl};
+use trib_control::{Channel, Error, Holder, ManagerUrl};
 use trib_messages::hello::{Hello, Role};
 use trib_messages::node::{ManagerMessage, NodeMessage};
 use trib_messages::reply::{Reply, Resource};
@@ -54,6 +54,22 @@ fn another_version_is_told_both_versions() {
     let error =
         Channel::connect_as(&fabric.url(), &fabric.credentials(Role::User), hello, LIMIT).map(drop).unwrap_err();
     assert!(matches!(error, Error::VersionMismatch { ours: 200, theirs: trib_wire::VERSION, .. }), "{error}");
+}
+
+#[test]
+fn who_is_not_let_in_is_counted_by_why() {
+    let fabric = Fabric::start();
+    let count = |kind: &str| fabric.manager().observer().report().unwrap().rejected[kind];
+    assert_eq!(count("withdrawn certificate"), 0, "what has not happened is told, too");
+    assert_eq!(fabric.keys().withdraw(&Holder::Users).unwrap().len(), 1);
+    fabric.manager().read_withdrawn();
+    assert_eq!(fabric.manager().observer().report().unwrap().withdrawn, 1);
+    for times in 1..=2 {
+        let error = Channel::connect(&fabric.url(), Role::User, LIMIT).map(drop).unwrap_err();
+        assert!(matches!(error, Error::Withdrawn { .. }), "{error}");
+        eventually("it is counted", || count("withdrawn certificate") == times);
+    }
+    assert_eq!(count("certificate"), 0);
 }
 
 #[test]

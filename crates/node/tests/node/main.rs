@@ -7,3 +7,4 @@ mod lifetime;
 mod ports;
 mod stepped;
 mod support;
+mod upgrade;

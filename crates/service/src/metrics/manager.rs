@@ -11,8 +11,20 @@ use crate::settings::Daemon;
 pub fn manager_page(report: &ManagerReport, about: About) -> String {
     let mut page = Page::default();
     process::add_to(&mut page, Daemon::Manager, about);
-    let ManagerReport { fabric, nodes, jobs, tenants, waiting, refusals, admitted, refused, established, handshaking } =
-        report;
+    let ManagerReport {
+        fabric,
+        nodes,
+        jobs,
+        tenants,
+        waiting,
+        refusals,
+        admitted,
+        refused,
+        established,
+        handshaking,
+        rejected,
+        withdrawn,
+    } = report;
     page.metric("tributary_fabric_info").sample(&[fabric], 1);
     let mut up = page.metric("tributary_node_up");
     for (name, connected) in nodes {
@@ -45,6 +57,11 @@ pub fn manager_page(report: &ManagerReport, about: About) -> String {
         refusals_total.sample(&[word(*resource).as_str()], count);
     }
     page.metric("tributary_connections").sample(&["established"], established).sample(&["handshake"], handshaking);
+    let mut refused_total = page.metric("tributary_handshakes_refused_total");
+    for (kind, count) in rejected {
+        refused_total.sample(&[&kind.replace(' ', "_")], count);
+    }
+    page.metric("tributary_certificates_withdrawn").sample(&[], withdrawn);
     page.into_text()
 }
 
@@ -145,6 +162,8 @@ mod tests {
             refused: Histogram::default(),
             established: 5,
             handshaking: 1,
+            rejected: BTreeMap::from([("certificate that has ended", 4), ("version", 0)]),
+            withdrawn: 2,
         };
         let text = manager_page(&report, About { began: SystemTime::now(), certificate_seconds: None });
         for line in [
@@ -164,6 +183,9 @@ mod tests {
             "tributary_tenant_used{tenant=\"astro\",node=\"spine\",resource=\"memory\"} 1073741824",
             "tributary_tenant_limit{tenant=\"astro\",node=\"spine\",resource=\"streams\"} 16",
             "tributary_connections{state=\"established\"} 5",
+            "tributary_handshakes_refused_total{reason=\"certificate_that_has_ended\"} 4",
+            "tributary_handshakes_refused_total{reason=\"version\"} 0",
+            "tributary_certificates_withdrawn 2",
             "tributary_admission_seconds_count{result=\"admitted\"} 1",
             "tributary_admission_seconds_count{result=\"refused\"} 0",
         ] {

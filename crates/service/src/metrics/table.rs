@@ -86,7 +86,7 @@ pub const METRICS: &[Metric] = &[
         "tributary_certificate_seconds",
         Type::Gauge,
         &[],
-        "Seconds until the certificate of the daemon ends that lies in its folder now, negative after that",
+        "Seconds until the certificate of the daemon ends that could be used last of those in its folder, negative after that",
     ),
     of_both("process_cpu_seconds_total", Type::Counter, &[], "CPU time of the process, seconds"),
     of_both("process_resident_memory_bytes", Type::Gauge, &[], "Memory of the process that is in RAM"),
@@ -161,6 +161,18 @@ pub const METRICS: &[Metric] = &[
         Type::Gauge,
         &["state"],
         "Connections to the manager: `established`, or still in their `handshake`",
+    ),
+    of_manager(
+        "tributary_handshakes_refused_total",
+        Type::Counter,
+        &["reason"],
+        "Connections to the manager that were not let in: by a `certificate` of another fabric or role, a `certificate_that_has_ended` or a `withdrawn_certificate`, by another `version`, since they were `too_slow`, `closed` or `malformed`, or `refused` for the role that they claimed",
+    ),
+    of_manager(
+        "tributary_certificates_withdrawn",
+        Type::Gauge,
+        &[],
+        "Certificates on the list of withdrawn ones, as the manager read it last",
     ),
     counted("tributary_node_workers", Type::Gauge, &[], "Worker threads", &[("workers", "")]),
     counted(

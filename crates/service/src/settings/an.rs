@@ -15,7 +15,7 @@ pub struct NodeSettings {
     pub name: String,
     /// The manager's address.
     pub manager: ManagerUrl,
-    /// The addresses at which it takes datagrams and streams.
+    /// The addresses at which children connect.
     pub listen: Vec<SocketAddr>,
     /// The number of worker threads for each of these addresses.
     pub workers: usize,
@@ -72,7 +72,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::Addresses,
         default: Default::Required,
         unit: "",
-        meaning: "Where to take datagrams and streams; port 0 takes a free one. Children connect to this address, or to those that the topology names",
+        meaning: "Where children connect; port 0 takes a free one. Datagrams come to the same addresses at ports that the kernel chooses. Of several addresses children are told those that the topology names, and for 0.0.0.0 the one from which the node calls the manager",
         example: "10.0.0.2:7071",
     },
     Setting {

@@ -13,6 +13,7 @@ const ORDER: &[&str] = &[
     "answers",
     "admission",
     "fabric",
+    "inputs",
     "error",
     "programs",
     "records",

@@ -1,9 +1,11 @@
 //! `trib am`: the aggregation manager.
 
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use clap::Args;
+use serde_json::json;
+use trib_control::clock::date;
+use trib_manager::Checked;
 use trib_messages::hello::Role;
 use trib_service::metrics::manager_page;
 use trib_service::settings::{Daemon, ManagerSettings};
@@ -11,12 +13,14 @@ use trib_service::settings::{Daemon, ManagerSettings};
 use super::daemon_options::{DaemonOptions, OfDaemon, Wanted};
 use super::metrics;
 use crate::failure::Failure;
-use crate::log;
+use crate::{log, stdout};
 
 /// Run the aggregation manager, the one daemon that knows the fabric
 ///
 /// Runs until SIGTERM or SIGINT. On SIGHUP it reads the list of withdrawn certificates again, and
-/// renewed ones it takes by itself. Jobs that are already admitted go on while the manager is away.
+/// renewed ones it takes by itself. Topology, tenants and settings are read when it starts: --check
+/// tells what is wrong with them before it is restarted. Jobs that are already admitted go on while
+/// the manager is away.
 ///
 /// When it is ready it says so to a supervisor by the protocol of sd_notify(3), with its address in
 /// X_TRIB_ADDRESS.
@@ -25,6 +29,13 @@ use crate::log;
 pub struct Arguments {
     #[command(flatten)]
     options: DaemonOptions<Manager>,
+    /// Read settings, topology, tenants and credentials as for a start, say what is wrong with
+    /// them, and do nothing else; also beside a manager that runs
+    #[arg(long, conflicts_with = "print-config")]
+    check: bool,
+    /// Print what --check has found in order as JSON
+    #[arg(long, requires = "check")]
+    json: bool,
 }
 
 #[derive(Debug)]
@@ -41,18 +52,45 @@ impl Arguments {
             Wanted::Daemon(settings) => settings,
             Wanted::Nothing(code) => return Ok(code),
         };
+        let ManagerSettings { topology, credentials, listen, state, tenants, constants, .. } = settings;
+        let options = trib_manager::Options { listen, topology, credentials, state, tenants, constants };
+        if self.check {
+            log::init_tool();
+            let checked = trib_manager::check(&options).map_err(Failure::environment)?;
+            stdout::print(&if self.json { value(&checked) } else { summary(&checked) })?;
+            return Ok(ExitCode::SUCCESS);
+        }
         log::init_daemon(&settings.log, settings.log_file.as_deref())?;
         let exporter = metrics::exporter(settings.metrics)?;
-        let ManagerSettings { topology, credentials, listen, state, tenants, constants, .. } = settings;
-        let (began, folder) = (SystemTime::now(), credentials.clone());
+        let itself = metrics::Itself::new(options.credentials.clone(), Role::Manager);
         let watch = |observer: trib_manager::Observer| {
-            let about = move || metrics::about(began, &folder, Role::Manager);
-            metrics::serve(exporter, move || Some(manager_page(&observer.report()?, about())))
+            metrics::serve(exporter, move || Some(manager_page(&observer.report()?, itself.about())))
         };
-        let options = trib_manager::Options { listen, topology, credentials, state, tenants, constants };
         trib_manager::run(&options, watch).map_err(Failure::environment)?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// What is in order, in a line.
+fn summary(checked: &Checked) -> String {
+    let Checked { fabric, nodes, tenants, withdrawn, certificate } = checked;
+    let tenants = tenants.map_or_else(String::new, |tenants| format!(", {tenants} tenants"));
+    format!(
+        "all is in order: fabric {fabric}, {nodes} nodes{tenants}, {withdrawn} withdrawn certificates, the manager's own until {}\n",
+        date(certificate.ends)
+    )
+}
+
+fn value(checked: &Checked) -> String {
+    let Checked { fabric, nodes, tenants, withdrawn, certificate } = checked;
+    let value = json!({
+        "fabric": fabric,
+        "nodes": nodes,
+        "tenants": tenants,
+        "withdrawn": withdrawn,
+        "certificate_ends": certificate.ends,
+    });
+    format!("{value:#}\n")
 }
 
 const EXAMPLES: &str = "\
@@ -62,4 +100,5 @@ Examples:
   trib am --topology /etc/slurm/topology.conf --credentials . --state /var/lib/tributary/jobs
   trib am --topology fabric.toml --credentials . --tenants tenants.toml
   trib am --print-config > /etc/tributary/am.toml
-  trib am --config /etc/tributary/am.toml";
+  trib am --config /etc/tributary/am.toml
+  trib am --config /etc/tributary/am.toml --check && systemctl restart tributary-am";

@@ -1,7 +1,7 @@
 //! `trib an`: an aggregation node.
 
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use clap::Args;
 use trib_control::node_folder;
@@ -44,10 +44,9 @@ impl Arguments {
         log::init_daemon(&settings.log, settings.log_file.as_deref())?;
         let exporter = metrics::exporter(settings.metrics)?;
         let NodeSettings { name, manager, listen, workers, memory, .. } = settings;
-        let (began, folder) = (SystemTime::now(), node_folder(manager.credentials(), &name));
+        let itself = metrics::Itself::new(node_folder(manager.credentials(), &name), Role::Node);
         let watch = |observer: trib_node::Observer| {
-            let about = move || metrics::about(began, &folder, Role::Node);
-            metrics::serve(exporter, move || Some(node_page(&observer.report(ANSWER)?, about())))
+            metrics::serve(exporter, move || Some(node_page(&observer.report(ANSWER)?, itself.about())))
         };
         let options = trib_node::Options { name, manager, listen, workers, memory };
         trib_node::run(options, watch).map_err(Failure::environment)?;

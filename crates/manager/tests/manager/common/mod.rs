@@ -130,6 +130,16 @@ impl Fabric {
         self.address
     }
 
+    /// What the manager was started with.
+    pub fn options(&self) -> Options {
+        self.options.clone()
+    }
+
+    /// The manager that runs.
+    pub fn manager(&self) -> &Manager {
+        self.manager.as_ref().unwrap()
+    }
+
     pub fn user(&self) -> User {
         User(Channel::connect(&self.url(), Role::User, LIMIT).unwrap())
     }

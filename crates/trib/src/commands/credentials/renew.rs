@@ -16,9 +16,9 @@ use crate::stdout;
 ///
 /// Without further options those are renewed that end within 60 days. The manager takes its new
 /// files within a second, nodes and programs theirs with their next connection; nothing is
-/// restarted, and connections that are open stay. What lies on other hosts has to be copied there.
-/// The old certificates stay valid until they end: `trib credentials withdraw` is for keys that
-/// others may have.
+/// restarted, and connections that are open stay. What lies on other hosts has to be copied there,
+/// and a daemon's key given to its group again. The old certificates stay valid until they end:
+/// `trib credentials withdraw` is for keys that others may have.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {

@@ -14,9 +14,9 @@ use crate::stdout;
 ///
 /// All that a holder has or had is withdrawn, as far as it has not ended; a new one is made by
 /// `trib credentials renew`. The manager reads the file in its own folder of credentials when it
-/// starts and on SIGHUP. It then lets nobody in who shows one of them, and closes the connections
-/// of those who have. Jobs that run go on without the manager. The manager's own certificate
-/// cannot be withdrawn.
+/// starts and on SIGHUP: where that is not DIR, copy the file there first. It then lets nobody in
+/// who shows one of them, and closes the connections of those who have. Jobs that run go on without
+/// the manager. The manager's own certificate cannot be withdrawn.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -52,7 +52,8 @@ impl Arguments {
         }
         stdout::print(&text)?;
         tell(format_args!(
-            "the manager reads {}/withdrawn.txt when it is told to: systemctl reload tributary-am, or kill -HUP",
+            "the manager reads withdrawn.txt in its own credentials folder, and when it is told to: copy {}/withdrawn.txt there, unless it is \
+             that folder, then systemctl reload tributary-am, or kill -HUP; its log says how many it has read",
             self.folder.display()
         ));
         Ok(ExitCode::SUCCESS)
@@ -62,4 +63,5 @@ impl Arguments {
 const EXAMPLES: &str = "\
 Examples:
   trib credentials withdraw /etc/tributary --node leaf3 && systemctl reload tributary-am
-  trib credentials withdraw /etc/tributary --serial 4F1C09A2";
+  trib credentials withdraw /etc/tributary --serial 4F1C09A2
+  trib credentials withdraw . --users && scp withdrawn.txt am.cluster:/etc/tributary/    # then reload there";
