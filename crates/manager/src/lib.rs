@@ -56,7 +56,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use trib_control::{Listener, Watchdog, notify};
 
-pub use crate::answers::report::ManagerReport;
+pub use crate::answers::report::{Doors, ManagerReport};
 pub use crate::conversations::user::Asker;
 pub use crate::desk::{Connected, Desk, Kept};
 pub use crate::error::Error;

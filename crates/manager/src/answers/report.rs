@@ -29,22 +29,20 @@ pub struct ManagerReport {
     pub admitted: Histogram,
     /// How long refused requests took.
     pub refused: Histogram,
+    /// The figures of its socket.
+    pub doors: Doors,
+}
+
+/// The figures of the socket, of which a manager without one has none.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Doors {
     /// The number of established connections.
     pub established: usize,
     /// The number of connections in their handshake.
     pub handshaking: usize,
     /// The number of connections that were not let in, by the kind of their failure.
     pub rejected: BTreeMap<&'static str, u64>,
-    /// The number of certificates that are withdrawn.
-    pub withdrawn: usize,
-}
-
-/// The figures of the socket, of which a manager without one has none.
-#[derive(Default)]
-pub(crate) struct Doors {
-    /// The number of established connections, and that of those in their handshake.
-    pub connections: (usize, usize),
-    pub rejected: BTreeMap<&'static str, u64>,
+    /// The number of certificates on the list of withdrawn ones, as it was read last.
     pub withdrawn: usize,
 }
 
@@ -52,7 +50,6 @@ impl ManagerReport {
     /// The figures now.
     pub(crate) fn of(fabric: &Fabric, doors: Doors) -> ManagerReport {
         let node = |name: &String| (name.clone(), fabric.registry.connected(name).is_some());
-        let Doors { connections: (established, handshaking), rejected, withdrawn } = doors;
         let Counts { admitted, refused, refusals } = fabric.ledger.counts();
         ManagerReport {
             fabric: fabric.topology.name().to_owned(),
@@ -63,10 +60,7 @@ impl ManagerReport {
             refusals,
             admitted,
             refused,
-            established,
-            handshaking,
-            rejected,
-            withdrawn,
+            doors,
         }
     }
 }

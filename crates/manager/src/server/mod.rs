@@ -21,6 +21,7 @@ use trib_messages::reply::{Refusal, Reply, Resource};
 use trib_wire::ids::JobId;
 
 use crate::Error;
+use crate::answers::report::Doors;
 use crate::conversations::user::leave;
 use crate::fabric::Fabric;
 use crate::nodes::session::Caller;
@@ -220,22 +221,17 @@ impl Shared {
         Some((Established { shared: self, number }, engaged))
     }
 
-    /// The number of established connections, and that of connections in their handshake.
-    pub(crate) fn connections(&self) -> (usize, usize) {
+    /// The figures now. Every kind of failure is there, from 0 on.
+    pub(crate) fn doors(&self) -> Doors {
         let connections = self.lock();
-        (connections.established.len(), connections.strangers.len())
-    }
-
-    /// How many connections were not let in, by the kind of their failure.
-    pub(crate) fn rejected(&self) -> BTreeMap<&'static str, u64> {
-        let mut all: BTreeMap<_, _> = ControlError::KINDS.into_iter().map(|kind| (kind, 0)).collect();
-        all.extend(&self.lock().rejected);
-        all
-    }
-
-    /// How many certificates are withdrawn, by the list as it was read last.
-    pub(crate) fn withdrawn(&self) -> usize {
-        self.listener.withdrawn()
+        let mut rejected: BTreeMap<_, _> = ControlError::KINDS.into_iter().map(|kind| (kind, 0)).collect();
+        rejected.extend(&connections.rejected);
+        Doors {
+            established: connections.established.len(),
+            handshaking: connections.strangers.len(),
+            rejected,
+            withdrawn: self.listener.withdrawn(),
+        }
     }
 
     fn is_stopping(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::sync::Weak;
 
 use super::Shared;
-use crate::answers::report::{Doors, ManagerReport};
+use crate::answers::report::ManagerReport;
 
 /// A handle with which any thread looks at a manager that runs. It asks no node and waits for
 /// nothing. It does not keep the manager alive: the file of jobs is closed when the manager ends,
@@ -15,8 +15,6 @@ impl Observer {
     /// The figures now; `None` when the manager has ended.
     pub fn report(&self) -> Option<ManagerReport> {
         let shared = self.0.upgrade()?;
-        let doors =
-            Doors { connections: shared.connections(), rejected: shared.rejected(), withdrawn: shared.withdrawn() };
-        Some(ManagerReport::of(&shared.fabric, doors))
+        Some(ManagerReport::of(&shared.fabric, shared.doors()))
     }
 }

@@ -59,11 +59,11 @@ fn another_version_is_told_both_versions() {
 #[test]
 fn who_is_not_let_in_is_counted_by_why() {
     let fabric = Fabric::start();
-    let count = |kind: &str| fabric.manager().observer().report().unwrap().rejected[kind];
+    let count = |kind: &str| fabric.manager().observer().report().unwrap().doors.rejected[kind];
     assert_eq!(count("withdrawn certificate"), 0, "what has not happened is told, too");
     assert_eq!(fabric.keys().withdraw(&Holder::Users).unwrap().len(), 1);
     fabric.manager().read_withdrawn();
-    assert_eq!(fabric.manager().observer().report().unwrap().withdrawn, 1);
+    assert_eq!(fabric.manager().observer().report().unwrap().doors.withdrawn, 1);
     for times in 1..=2 {
         let error = Channel::connect(&fabric.url(), Role::User, LIMIT).map(drop).unwrap_err();
         assert!(matches!(error, Error::Withdrawn { .. }), "{error}");

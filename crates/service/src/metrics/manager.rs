@@ -1,6 +1,6 @@
 //! The page of a manager's metrics.
 
-use trib_manager::ManagerReport;
+use trib_manager::{Doors, ManagerReport};
 use trib_messages::tenant::{TenantAmount, TenantAt, TenantStatus};
 
 use super::page::Page;
@@ -20,10 +20,7 @@ pub fn manager_page(report: &ManagerReport, about: About) -> String {
         refusals,
         admitted,
         refused,
-        established,
-        handshaking,
-        rejected,
-        withdrawn,
+        doors: Doors { established, handshaking, rejected, withdrawn },
     } = report;
     page.metric("tributary_fabric_info").sample(&[fabric], 1);
     let mut up = page.metric("tributary_node_up");
@@ -160,10 +157,12 @@ mod tests {
             refusals: BTreeMap::from([(Resource::StreamThreshold, 2)]),
             admitted,
             refused: Histogram::default(),
-            established: 5,
-            handshaking: 1,
-            rejected: BTreeMap::from([("certificate that has ended", 4), ("version", 0)]),
-            withdrawn: 2,
+            doors: Doors {
+                established: 5,
+                handshaking: 1,
+                rejected: BTreeMap::from([("certificate that has ended", 4), ("version", 0)]),
+                withdrawn: 2,
+            },
         };
         let text = manager_page(&report, About { began: SystemTime::now(), certificate_seconds: None });
         for line in [
