@@ -9,7 +9,7 @@ import numpy as np
 
 import native
 from loop_worker import cpu_now, vectors
-from rank import note
+from rank import end_without_a_word, note
 
 
 def computing(argument):
@@ -179,6 +179,28 @@ def leaves(argument):
         context.finalize()
         return {"status": failed.status, "text": failed.text}
     return {"status": 0, "text": "no error"}
+
+
+def hears_first(_):
+    """The last rank dies while others wait for it. Rank 0, which has called nothing, hears of it as
+    soon as can be and leaves the group with the error. Returns what each hears of the group."""
+    context = native.Context()
+    group = context.group()
+    one, out = np.ones(1), np.empty(1)
+    group.barrier().wait()
+    if context.rank == context.size - 1:
+        time.sleep(1)
+        end_without_a_word()
+    while context.rank == 0 and group.status()[0] == 0:
+        context.progress()
+    try:
+        group.allreduce_blocking(one, out, "float64", "sum")
+        text = "no error"
+    except native.Failed as failed:
+        text = failed.text
+    group.free()
+    context.finalize()
+    return text
 
 
 def other_call(argument):

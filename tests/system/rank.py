@@ -36,6 +36,12 @@ def await_note(rank):
         time.sleep(0.01)
 
 
+def end_without_a_word():
+    """Ends this rank as a crash would, though the launcher takes it for a good end."""
+    (pathlib.Path(sys.argv[3]) / f"{os.environ['TRIB_RANK']}.json").write_text("null")
+    os._exit(0)
+
+
 if __name__ == "__main__":
     sys.modules["rank"] = sys.modules["__main__"]
     main()

@@ -79,6 +79,11 @@ class Boards(unittest.TestCase):
                 self.assertEqual(results[rank]["status"], -7, results)
                 self.assertRegex(results[rank]["text"], "rank 1 .* left the group")
 
+    def test_who_left_because_the_group_had_failed_is_not_what_others_hear_of(self):
+        results = run(16, "boards_worker", "hears_first")
+        for text in results[:-1]:
+            self.assertRegex(text, r"^group of ranks 0-15: rank 15 on .* died", results)
+
     def test_who_waits_long_sleeps_and_is_woken(self):
         results = run(4, "boards_worker", "late_ones", {"turns": 8, "seconds": 0.5})
         for result in results:

@@ -136,9 +136,9 @@ impl GroupState {
         self.posted.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that the group no longer works. The first error counts.
-    pub(crate) fn fail(&self, error: Error) {
-        let _ = self.error.set(error);
+    /// Notes that the group no longer works. The first error counts. Returns whether it is this.
+    pub(crate) fn fail(&self, error: Error) -> bool {
+        self.error.set(error).is_ok()
     }
 
     /// The error for which it no longer works.

@@ -112,14 +112,14 @@ impl Engine {
         Ok(state)
     }
 
-    /// Leaves a group on every lane.
-    pub(super) fn free_group(&mut self, state: &GroupState) {
+    /// Leaves a group on every lane. `worked` says that it had not failed before.
+    pub(super) fn free_group(&mut self, state: &GroupState, worked: bool) {
         let now = self.now();
         for (lane, id) in self.lanes.iter_mut().zip(state.ids()) {
             lane.free_group(now, *id);
         }
         if let Some(at) = self.boards.index_of(state) {
-            self.boards.free(at, &left(), now, &mut self.lanes[0]);
+            self.boards.free(at, (&left(), worked), now, &mut self.lanes[0]);
         }
     }
 

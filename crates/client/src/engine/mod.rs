@@ -252,11 +252,11 @@ impl Shared {
         if !state.leave() {
             return Ok(());
         }
-        state.fail(why);
+        let worked = state.fail(why);
         self.fork.check()?;
         let mut engine = self.lock()?;
         if !engine.stopping {
-            engine.free_group(state);
+            engine.free_group(state, worked);
             engine.flush();
             self.leave(engine);
         }

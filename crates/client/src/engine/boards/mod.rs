@@ -481,10 +481,11 @@ impl Boards {
         self.finished = true;
     }
 
-    /// The group is left, on its lane already.
-    pub(super) fn free(&mut self, at: usize, error: &Error, now: Nanos, lane: &mut Lane) {
+    /// The group is left, on its lane already. If it no longer `worked`, the board says nothing of
+    /// that: the others hear from the tree why it does not, some of them later than this member.
+    pub(super) fn free(&mut self, at: usize, (error, worked): (&Error, bool), now: Nanos, lane: &mut Lane) {
         if let Some(Some(Group { way: Way::Board(running), .. })) = self.groups.get_mut(at)
-            && let Some(bell) = &self.bell
+            && let Some(bell) = self.bell.as_ref().filter(|_| worked)
         {
             running.leave(bell);
         }
@@ -498,7 +499,8 @@ impl Boards {
     /// Leaves all groups.
     pub(super) fn free_all(&mut self, error: &Error, now: Nanos, lane: &mut Lane) {
         for at in 0..self.groups.len() {
-            self.free(at, error, now, lane);
+            let worked = self.groups[at].as_ref().is_some_and(|group| group.state.error().is_none());
+            self.free(at, (error, worked), now, lane);
         }
     }
 
