@@ -6,6 +6,8 @@ CARGO ?= cargo
 # `release` is what is installed, `quick` what `make test` builds (Cargo.toml).
 PROFILE := $(or $(TRIB_PROFILE),release)
 TARGET := $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)
+# Where `build` notes TARGET for `install-files`, which does not get CARGO_TARGET_DIR and TRIB_PROFILE through sudo.
+BUILD_NOTE ?= target/last-build
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 # Options of `trib bench compare` for `make bench`: BENCH=--quick takes some ten minutes.
 BENCH ?=
@@ -30,6 +32,13 @@ MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
 .PHONY: help demo demo-torch test test-long conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants fuzz models miri rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch test-gpu bench-torch wheel bench build lint install install-files staged-files strip-installed uninstall deb package-test dependencies
+
+# A blank would end a path early, and the rest of it would count as another one.
+ifneq ($(filter install install-files staged-files uninstall,$(MAKECMDGOALS)),)
+ifneq ($(words $(abspath $(PREFIX)))-$(words x$(DESTDIR)x),1-1)
+$(error PREFIX is "$(PREFIX)" and DESTDIR "$(DESTDIR)": name a PREFIX, and let neither path have a blank in it)
+endif
+endif
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 25
@@ -142,6 +151,8 @@ build: ## binary and libraries, in target/release
 	$(MAKE) -C sharp-coll/tools LIBDIR=$(abspath $(TARGET)) BUILD=$(abspath $(TARGET))/sharp-coll
 	$(MAKE) -C sharp-coll/coll_test INCLUDE=../include LIBDIR=$(abspath $(TARGET)) BUILD=$(abspath $(TARGET))/sharp-coll \
 		RPATH='$$$$ORIGIN/../lib:$$$$ORIGIN/..'
+	@# A checkout that cannot be written is built elsewhere all the same.
+	-@mkdir -p '$(dir $(BUILD_NOTE))' && echo '$(TARGET)' > '$(BUILD_NOTE)'
 
 dependencies: ## install the Debian packages that are missing (root or sudo)
 	@scripts/install-dependencies
@@ -158,10 +169,11 @@ install: build ## build, and install under PREFIX (default /usr/local), below DE
 # Whoever installs may have a umask that lets nobody else read. SELF: with --dry-run nothing is installed.
 SELF = $(MAKE)
 install-files: ## install what is built, without cargo: `make build && sudo make install-files`
-	@umask 022 && scripts/install-staged '$(DESTDIR)' $(abspath $(PREFIX)) $(SELF) --no-print-directory staged-files PREFIX=$(abspath $(PREFIX))
+	@scripts/check-build '$(TARGET)' '$(BUILD_NOTE)'
+	@umask 022 && scripts/install-staged '$(DESTDIR)' '$(abspath $(PREFIX))' $(SELF) --no-print-directory staged-files PREFIX='$(abspath $(PREFIX))'
 
 uninstall: ## remove what was installed under PREFIX, below DESTDIR if set, and nothing else
-	@scripts/uninstall $(DESTDIR)$(abspath $(PREFIX))
+	@scripts/uninstall '$(DESTDIR)$(abspath $(PREFIX))'
 
 # All files at their paths below a DESTDIR that is empty.
 staged-files:

@@ -22,8 +22,8 @@ class Home:
         self.temporary = tempfile.TemporaryDirectory(prefix="trib-home-")
         self.path = pathlib.Path(self.temporary.name)
         self.prefix = self.path / "tributary"
-        # What is built is built: `-o` takes the goal for done.
-        self.make("-o", "build", "install", f"PREFIX={self.prefix}", *words)
+        # What is built is built: `-o` takes the goal for done. It need not be what was built last.
+        self.make("-o", "build", "install", f"PREFIX={self.prefix}", f"BUILD_NOTE={self.path}/last-build", *words)
 
     def make(self, *words):
         done = subprocess.run(["make", *words], cwd=ROOT, env=self.env(), capture_output=True, text=True, timeout=300)

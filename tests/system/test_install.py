@@ -1,5 +1,6 @@
 """What `make install` leaves: programs and libraries without debug lines, and peers that are built where they are wanted."""
 
+import os
 import pathlib
 import re
 import shutil
@@ -35,6 +36,13 @@ def sections(path):
     return {words[1] for words in map(str.split, listed.splitlines()) if len(words) > 2}
 
 
+def make(*words, **variables):
+    """Runs make as after a login: only these variables say what was built and where it goes."""
+    of_make = ("TRIB_", "CARGO_TARGET_", "MAKE", "MFLAGS", "PREFIX", "DESTDIR", "BUILD_NOTE")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(of_make)} | {"CARGO": "/bin/false"}
+    return subprocess.run(["make", *map(str, words)], cwd=ROOT, env={**env, **variables}, capture_output=True, text=True, timeout=300)
+
+
 class Built(unittest.TestCase):
     def test_an_mpi_is_served_where_others_are_missing(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -44,6 +52,64 @@ class Built(unittest.TestCase):
                 (pathlib.Path(folder) / name).symlink_to(shutil.which(name))
             done = subprocess.run(["make", "--dry-run", "build"], cwd=ROOT, env={"PATH": folder}, capture_output=True, text=True, timeout=60)
             self.assertIn(f"for compiler in {compiler};", done.stdout, done.stderr)
+
+
+class Refused(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory(prefix="trib-refused-")
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+        self.note = f"BUILD_NOTE={self.folder}/last-build"
+        #: Words that name the build at hand.
+        self.build = (f"CARGO_TARGET_DIR={BUILD.parent}", f"TRIB_PROFILE={BUILD.name}")
+
+    def refuses(self, *words, **variables):
+        before = every_file(self.folder)
+        done = make(*words, **variables)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(every_file(self.folder), before, "nothing is made or removed")
+        said = [line for line in done.stderr.splitlines() if not line.startswith("make: *** [")]
+        self.assertEqual(len(said), 1, done.stderr)
+        return said[0]
+
+    def test_a_blank_in_a_path_names_no_other_one(self):
+        prefix = self.folder / "trib"
+        done = make("install-files", f"PREFIX={prefix}", self.note, *self.build)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for words in ([f"PREFIX={prefix} x"], [f"DESTDIR={self.folder}/a b"], [f"PREFIX={prefix}", f"DESTDIR= {self.folder}/a b"], ["PREFIX="]):
+            for goal in ("install", "install-files", "uninstall"):
+                with self.subTest(goal=goal, words=words):
+                    self.assertIn("blank", self.refuses(goal, *words, self.note, *self.build))
+        before = every_file(self.folder)
+        done = subprocess.run([ROOT / "scripts/uninstall", prefix, "x"], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, every_file(self.folder)), (2, before), done.stderr)
+
+    def test_an_older_build_is_not_installed_for_the_last_one(self):
+        prefix = f"PREFIX={self.folder}/trib"
+        theirs = (f"CARGO_TARGET_DIR={self.folder}/elsewhere", "TRIB_PROFILE=quick")
+        (self.folder / "elsewhere/quick").mkdir(parents=True)
+        # With nothing behind its commands it builds nothing.
+        done = make("build", "MAKE=true", "CARGO=true", "MPICCS=", self.note, **dict(word.split("=") for word in theirs))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = self.refuses("install-files", prefix, self.note, CARGO_TARGET_DIR=str(BUILD.parent), TRIB_PROFILE=BUILD.name)
+        self.assertIn(" ".join(theirs), said)
+        self.assertIn("make build", self.refuses("install-files", prefix, self.note, *theirs))
+        (self.folder / "last-build").write_text(f"{BUILD}\n")
+        done = make("install-files", prefix, self.note, *self.build)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_folder_of_others_is_left_alone_with_a_word_of_what_helps(self):
+        closed = self.folder / "closed"
+        closed.mkdir()
+        closed.chmod(0o555)
+        self.folder.chmod(0o755)
+        script = shutil.copy(ROOT / "scripts/install-staged", self.folder)
+        # Root may write anywhere.
+        nobody = {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
+        done = subprocess.run(["bash", script, "", closed / "opt/trib", "false"], cwd="/", capture_output=True, text=True, timeout=60, **nobody)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("sudo make install-files", done.stderr)
+        self.assertEqual(list(closed.iterdir()), [])
 
 
 class Installed(unittest.TestCase):
@@ -105,7 +171,7 @@ class Installed(unittest.TestCase):
             if shutil.which("cargo", path=path):
                 env["CARGO"] = "/bin/false"
             make = lambda goal, *words: subprocess.run(
-                ["sh", "-c", 'umask 077; exec make "$@"', "sh", goal, f"PREFIX={prefix}", *words], cwd=ROOT, env=env,
+                ["sh", "-c", 'umask 077; exec make "$@"', "sh", goal, f"PREFIX={prefix}", f"BUILD_NOTE={home}/last-build", *words], cwd=ROOT, env=env,
                 capture_output=True, text=True, timeout=300)
             for words in ([], ["SPLIT_DEBUG=1"]):
                 done = make("install-files", *words)
@@ -122,6 +188,23 @@ class Installed(unittest.TestCase):
             again = make("uninstall")
             self.assertNotEqual(again.returncode, 0)
             self.assertIn("installed.txt", again.stderr)
+
+    def test_files_get_the_label_of_where_they_are_installed(self):
+        with tempfile.TemporaryDirectory(prefix="trib-label-") as folder:
+            folder = pathlib.Path(folder)
+            (folder / "bin").mkdir()
+            restorecon, asked = folder / "bin/restorecon", folder / "asked"
+            restorecon.write_text(f'#!/bin/sh\nfor path; do [ ! -e "$path" ] || printf "%s\\n" "$path"; done >> {asked}\n')
+            restorecon.chmod(0o755)
+            words = (f"BUILD_NOTE={folder}/last-build", f"CARGO_TARGET_DIR={BUILD.parent}", f"TRIB_PROFILE={BUILD.name}")
+            path = f"{folder}/bin:{os.environ['PATH']}"
+            # What lies below a DESTDIR gets its label where it is unpacked.
+            done = make("install-files", f"DESTDIR={folder}/stage", "PREFIX=/trib", *words, PATH=path)
+            self.assertEqual((done.returncode, asked.exists()), (0, False), done.stderr)
+            prefix = folder / "trib"
+            done = make("install-files", f"PREFIX={prefix}", *words, PATH=path)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(set(asked.read_text().splitlines()), {str(prefix), *(f"{prefix}/{name}" for name in every_file(prefix))})
 
     def test_documents_of_the_package_lead_to_what_is_installed(self):
         with tempfile.TemporaryDirectory(prefix="trib-share-") as folder:
