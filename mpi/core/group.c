@@ -76,6 +76,17 @@ struct group *group_open(MPI_Comm comm, bool at_once)
     return group;
 }
 
+struct group *group_like(const struct group *other)
+{
+    struct group *group = calloc(1, sizeof *group);
+
+    if (group == NULL)
+        job_end("there is no memory for a persistent request");
+    *group = (struct group){.standing = REASON_FEW_CALLS, .rank = other->rank, .size = other->size, .spread = other->spread,
+                            .sums = other->sums, .prediction = other->prediction};
+    return group;
+}
+
 bool group_note_call(struct group *group, uint64_t calls)
 {
     group->calls_left -= calls < group->calls_left ? calls : group->calls_left;

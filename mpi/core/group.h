@@ -47,6 +47,9 @@ void group_tell_one_host(void);
  * that lacks memory ends the program, as the others count on it. */
 struct group *group_open(MPI_Comm comm, bool at_once);
 
+/* The same for another tree of the communicator of `other`, which takes sums as that one does. */
+struct group *group_like(const struct group *other);
+
 /* Notes a call that had the verdict REASON_FEW_CALLS and counts for so many. Returns true if the
  * tree is to be made now, for this call, which is the same one on all members. */
 bool group_note_call(struct group *group, uint64_t calls);

@@ -11,10 +11,15 @@
 #include "profile.h"
 #include "requests.h"
 #include "rest.h"
+#include "runtime.h"
 
 #include "opal/runtime/opal_progress.h"
 
 #include <stdio.h>
+#include <time.h>
+
+/* How many persistent requests go without a tree after one was refused it. */
+enum { REQUESTS_WITHOUT = 64 };
 
 struct module *module_of_world;
 
@@ -44,9 +49,12 @@ static void make_tree(struct module *module)
     requests_look_after(module);
 }
 
-/* Whether there is a tree, whose making has ended with this status. */
+/* Whether there is a tree, whose making has ended with this status. A program may be told to end
+ * where a communicator has none; nobody asks that of a request. */
 static bool is_made(struct module *module, struct group *group, int status, const char *name)
 {
+    bool is_required = job.config.mode == MODE_REQUIRE && group == module->own;
+
     trib_request_free(group->creation);
     group->creation = NULL;
     if (status == TRIB_OK) {
@@ -55,7 +63,7 @@ static bool is_made(struct module *module, struct group *group, int status, cons
     }
     /* A refusal for want of quota is told to all members. Any other error may be this rank's alone,
      * and then the others would wait for it in the tree. */
-    if (status != TRIB_ERR_QUOTA || job.config.mode == MODE_REQUIRE)
+    if (status != TRIB_ERR_QUOTA || is_required)
         job_end("%s got no tree: %s", name, trib_last_error());
     report_group(GROUP_REFUSED);
     group_tell_refusal(module->comm, name, status, status);
@@ -65,18 +73,24 @@ static bool is_made(struct module *module, struct group *group, int status, cons
 struct group *module_make_another(struct module *module)
 {
     char name[MPI_MAX_OBJECT_NAME + 64];
-    struct group *group = group_open(module->comm, true);
+    struct group *group;
     struct rest rest = rest_begin();
     int done = 0, status;
 
+    if (++module->others < module->refused_until)
+        return NULL;
+    group = group_like(module->own);
     snprintf(name, sizeof name, "a persistent request of %s", module->comm->c_name);
-    begin_tree(module, group, ++module->others, name);
+    begin_tree(module, group, module->others, name);
     while (status = trib_test(group->creation, &done), !done) {
         opal_progress();
         rest_pause(&rest);
     }
     if (is_made(module, group, status, name))
         return group;
+    /* What was refused is refused to the next ones, too, as long as nothing is freed, of which the
+     * ranks hear at different times; so they count, and agree when to ask again. */
+    module->refused_until = module->others + REQUESTS_WITHOUT;
     group_free(group);
     return NULL;
 }
@@ -106,6 +120,27 @@ bool module_note_call(struct module *module, uint64_t calls)
     return true;
 }
 
+/* This rank has no component. The first one that has it says so, and each that is told to end the
+ * program where it gets no tree does that: the ranks cannot agree on it. */
+static void leave_all_to_mpi(int lacking)
+{
+    static const struct timespec spoken_for = {.tv_sec = 1};
+    bool speaks = ompi_comm_rank(&ompi_mpi_comm_world.comm) == (lacking == 0 ? 1 : 0);
+
+    config_read(&job.config);
+    bool ends = job.config.mode == MODE_REQUIRE;
+    if (speaks)
+        notice("the collectives of this program stay with the MPI%s: rank %d runs without Tributary's component; install it on its "
+               "host, and let coll_tributary_enable be 1 there",
+               ends ? ", and TRIB_MPI=require ends it" : "", lacking);
+    if (!ends)
+        return;
+    if (!speaks)
+        nanosleep(&spoken_for, NULL);
+    notice_wait_until_read();
+    runtime_end();
+}
+
 /* The first collective thing that happens in the program. */
 static void join(struct module *module)
 {
@@ -115,10 +150,8 @@ static void join(struct module *module)
     if (lacking < 0) {
         job_join(&ompi_mpi_comm_world.comm);
         ending_watch();
-    } else if (ompi_comm_rank(&ompi_mpi_comm_world.comm) == 0) {
-        notice("the collectives of this program stay with the MPI: rank %d runs without Tributary's component; install it on its host, "
-               "and let coll_tributary_enable be 1 there",
-               lacking);
+    } else {
+        leave_all_to_mpi(lacking);
     }
 }
 
@@ -163,6 +196,7 @@ static void construct(struct module *module)
     module->own = NULL;
     module->track = NULL;
     module->others = 0;
+    module->refused_until = 0;
     module->started = NULL;
     module->first = NULL;
     module->last = &module->first;

@@ -27,7 +27,8 @@ struct module {
     _Atomic(const struct group *) group; /* never NULL */
     struct group *own;                   /* the same, if this communicator has a tree or may get one */
     struct track *track;                 /* NULL: no profile */
-    uint32_t others;                     /* how many trees of persistent requests were made; equal on all members */
+    uint32_t others;                     /* how many persistent requests asked for a tree; equal on all members */
+    uint32_t refused_until;              /* those with smaller numbers get none */
     /* Below: guarded by the lock of requests.c, but before the module is known there. */
     atomic_bool is_settled;        /* whether no tree is in the making */
     struct request *first, **last; /* the requests under way, in the order of their calls */

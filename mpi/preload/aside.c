@@ -19,6 +19,9 @@ static const char *mode(void)
 
     if (own != NULL && own[0] != '\0')
         return own;
+    const char *enabled = getenv("OMPI_MCA_coll_hcoll_enable");
+    if (enabled != NULL && (strcmp(enabled, "0") == 0 || strcmp(enabled, "false") == 0))
+        return "off";
     bool is_level = hcoll != NULL && hcoll[0] >= '0' && hcoll[0] <= '4' && hcoll[1] == '\0';
     return is_level ? OF_HCOLL[hcoll[0] - '0'] : "on";
 }

@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INITIALISED_PAST "MPI was initialised past libtrib_mpi.so: a tool that is preloaded before it or linked into the program " \
-    "called PMPI_Init. Let LD_PRELOAD name libtrib_mpi.so before tools"
+#define INITIALISED_PAST "MPI was initialised past libtrib_mpi.so: by a tool that is preloaded before it or linked into the program " \
+    "and calls PMPI_Init, or by a program that looks MPI_Init up in its MPI's library. Let LD_PRELOAD name libtrib_mpi.so before tools"
 #define INITIALISED_IN_FORTRAN "it initialised MPI in Fortran, and this MPI shows none of Fortran's calls to a preloaded library"
 
 static char folder[PATH_MAX]; /* where this library lies, and the others beside it */
@@ -80,18 +80,22 @@ static void *find_own(const char *name)
     return found;
 }
 
-/* Whether a function is one of this MPI, or of another that is linked into the program. */
-static bool is_of_an_mpi(const void *function)
+/* By this name another copy of this library is known. */
+__attribute__((visibility("default"))) const char trib_mpi_front[] = COUNTED_MARK;
+
+/* Whether a function is a tool's: neither of this MPI, nor of another that is linked into the
+ * program, nor of another copy of this library that is preloaded, too. */
+static bool is_of_a_tool(const void *function)
 {
     const void *base = objects_base(function);
 
     if (base == mpi_base)
-        return true;
+        return false;
     void *handle = objects_handle(function);
-    void *asked = dlsym(handle, WHICH_MPI_ASK);
+    void *asked = dlsym(handle, WHICH_MPI_ASK), *copy = dlsym(handle, "trib_mpi_front");
     if (handle != RTLD_DEFAULT)
         dlclose(handle);
-    return asked != NULL && objects_base(asked) == base;
+    return (asked == NULL || objects_base(asked) != base) && (copy == NULL || objects_base(copy) != base);
 }
 
 /* What follows this library under a name in MPI_: the function of a tool that stands behind it,
@@ -102,7 +106,7 @@ static void *find_next(const char *name)
 
     snprintf(own, sizeof own, "P%s", name);
     void *found = front_mpi_function(own) != NULL ? dlsym(RTLD_NEXT, name) : NULL;
-    return found != NULL && !is_of_an_mpi(found) ? found : find_own(own);
+    return found != NULL && is_of_a_tool(found) ? found : find_own(own);
 }
 
 /* The MPI's function with a name in PMPI_, and what follows this library under one in MPI_. */
@@ -334,7 +338,7 @@ bool front_saw_init(void)
 void front_tell_fortran(void)
 {
     if (has_library)
-        aside_say(INITIALISED_IN_FORTRAN);
+        aside_say(is_open_mpi ? INITIALISED_IN_FORTRAN : INITIALISED_PAST);
     else
         say_aside();
 }

@@ -14,10 +14,14 @@
 
 #include <stddef.h>
 
+/* A tool behind this library may have MPI_Init call MPI_Init_thread, which comes here, too. */
 static void begin(void)
 {
-    if (component_is_active())
+    static bool has_begun;
+
+    if (has_begun || component_is_active())
         return;
+    has_begun = true;
     groups_open();
     job_join(meeting_hold());
     if (job.config.profile && job.rank == 0)

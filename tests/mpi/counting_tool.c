@@ -2,12 +2,14 @@
  *
  * A tool as profilers are, which is preloaded beside libtrib_mpi.so: it counts some calls, hands
  * them on to the MPI, and tells in MPI_Finalize how many there were. Its MPI_Init has another name
- * in PMPI_, as Darshan's has.
+ * in PMPI_, as Darshan's has. With TOOL_THREADS it asks for threads in the place of the program, by
+ * the name that others before it see.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static int initialisations, allreduces, gathers, copies;
 
@@ -19,7 +21,11 @@ static void *behind(const char *name)
 
 int MPI_Init(int *argc, char ***argv)
 {
+    int provided;
+
     initialisations++;
+    if (getenv("TOOL_THREADS") != NULL)
+        return MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
     return ((int (*)(int *, char ***))behind("PMPI_Init"))(argc, argv);
 }
 

@@ -5,7 +5,8 @@
  * meanwhile. Every value is checked.
  *
  * usage: requests [rounds = 20] [hard: communicators are freed while requests on them are under
- * way, and        one is under way in MPI_Finalize]
+ * way, and        one is under way in MPI_Finalize; alone: so many persistent ones of one
+ * communicator, and nothing else]
  */
 #include "check.h"
 
@@ -299,6 +300,27 @@ static void made_at_once(void)
     }
 }
 
+/* As many persistent requests are alive at once. */
+static void alive_at_once(int many)
+{
+    MPI_Request *requests = malloc((size_t)many * sizeof *requests);
+    int *sums = malloc((size_t)many * sizeof *sums);
+
+    for (int n = 0; n < many; n++)
+        PERSISTENT(Allreduce)(&rank, &sums[n], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[n]);
+    for (int times = 0; times < 2; times++) {
+        memset(sums, 0xff, (size_t)many * sizeof *sums);
+        MPI_Startall(many, requests);
+        MPI_Waitall(many, requests, MPI_STATUSES_IGNORE);
+        for (int n = 0; n < many; n++)
+            CHECK(sums[n] == ranks * (ranks - 1) / 2, "request %d: %d", n, sums[n]);
+    }
+    for (int n = 0; n < many; n++)
+        MPI_Request_free(&requests[n]);
+    free(requests);
+    free(sums);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm halves;
@@ -311,6 +333,10 @@ int main(int argc, char **argv)
     CHECK(ranks < 32, "at most 31 ranks");
     int rounds = (int)argument(argc, argv, 1, 20);
     frees_early = argc > 2 && strcmp(argv[2], "hard") == 0;
+    if (argc > 2 && strcmp(argv[2], "alone") == 0) {
+        alive_at_once(rounds);
+        return MPI_Finalize();
+    }
     for (int round = 0; round < rounds; round++) {
         many_at_once(MPI_COMM_WORLD, round);
         freed_meanwhile(round);

@@ -134,6 +134,12 @@ class Component(test_mpi.Programs):
                 self.assertGreater(report["groups"]["refused"], 0, groups)
                 self.assertIn("quota of groups is used up", err)
                 self.assertEqual(self.not_in_tree(report, {"no_group", "not_taken", "operator"}), {})
+            # The tree is asked for communicators. After a refusal 63 requests do not ask for one.
+            some = {"TRIB_QUOTA": "groups=12", "TRIB_MPI": "require"}
+            _, err, report = self.run_one(fabric, 4, PROGRAMS / "requests", "90", "alone", **some)
+            self.assertEqual(report["groups"]["refused"], 4 * 2, err)
+            requests = report["collectives"]["MPI_Allreduce_init"]
+            self.assertEqual((requests["tree"] > 0, set(requests["mpi"])), (True, {"no_group"}))
             _, _, report = self.run_one(fabric, 4, PROGRAMS / "comm_churn", "50", TRIB_QUOTA="groups=2")
             self.assertGreater(report["collectives"]["MPI_Allreduce"]["mpi"]["no_group"], 0)
 
@@ -249,6 +255,10 @@ class Component(test_mpi.Programs):
             # What mpirun passes on goes to the first of the two applications.
             lacking = (":", "-np", "2", PROGRAMS / "first_calls")
             _, err, report = self.run_one(fabric, 2, PROGRAMS / "first_calls", *lacking, timeout=60)
+            required = Mpi(fabric, 2, PROGRAMS / "first_calls", *lacking, through="component", env={"TRIB_MPI": "require"})
+            code, _, ended, _ = required.end(60)
+        self.assertNotEqual(code, 0, ended)
+        self.assertIn("and TRIB_MPI=require ends it: rank 2 runs without", ended)
         self.assertIsNone(report)
         told = [line for line in err.splitlines() if line.startswith("tributary:")]
         self.assertEqual(len(told), 1, err)

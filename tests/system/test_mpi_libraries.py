@@ -12,6 +12,7 @@ import unittest
 
 import test_mpi
 from harness import BUILD, ROOT, Fabric, send, wait_until
+from test_jobs import listed
 from test_mpi_failures import ENDS, has_folded
 
 setUpModule, tearDownModule = test_mpi.setUpModule, test_mpi.tearDownModule
@@ -164,8 +165,11 @@ class Libraries(unittest.TestCase):
                 self.assertEqual(err.count("tributary:"), 1, err)
                 self.assertIn("initialised MPI in Fortran", err)
             code, _, err, _ = self.openmpi(fabric, program, "init", library=BUILD / "libtrib_mpi.so", env={"TRIB_MPI": "require"})
-        self.assertNotEqual(code, 0, err)
-        self.assertRegex(err, f"tributary: {STAY}, and TRIB_MPI=require ends it: it initialised MPI in Fortran")
+            self.assertNotEqual(code, 0, err)
+            self.assertRegex(err, f"tributary: {STAY}, and TRIB_MPI=require ends it: it initialised MPI in Fortran")
+            off = {"TRIB_MPI": "", "HCOLL_ENABLE_SHARP": "3", "OMPI_MCA_coll_hcoll_enable": "0"}
+            code, _, err, _ = self.openmpi(fabric, program, "init", library=BUILD / "libtrib_mpi.so", env=off)
+        self.assertEqual((code, err.count("tributary:")), (0, 0), err)
 
     def test_a_fortran_library_that_a_program_loads_for_itself_finds_its_mpi(self):
         """The program that calls it is linked with no MPI, and what the library is linked with is seen by nobody else."""
@@ -191,6 +195,20 @@ class Libraries(unittest.TestCase):
         self.assertEqual(code, 0, err)
         self.assertTrue(report["job"], err)
         self.assertEqual(re.findall(r"tool: .*", err), ["tool: 0 initialisations, 0 allreduces, 0 gathers, 1 copies"] * 2, err)
+
+    def test_a_tool_that_asks_for_threads_and_a_second_copy_make_no_second_job(self):
+        own = BUILD / "libtrib_mpi.so"
+        copy = libraries(self.folder / "copy", "libtrib_mpi.so", "libtrib_mpi_openmpi.so")
+        beside = ((test_mpi.PROGRAMS / "libcounting_tool.so", {"TOOL_THREADS": "1"}), (copy / "libtrib_mpi.so", {}))
+        for other, env in beside:
+            with Fabric() as fabric:
+                code, _, err, report = self.openmpi(
+                    fabric, test_mpi.PROGRAMS / "every_collective", "end", library=f"{own}:{other}", env=env)
+                self.assertEqual(code, 0, err)
+                self.assertGreater(report["collectives"]["MPI_Allreduce"]["tree"], 0, err)
+                self.assertEqual(err.count("tributary: report:"), 1, err)
+                wait_until(lambda: not listed(fabric)["live"], 10, "the end of what there was")
+                self.assertEqual(len(listed(fabric, "--ended")["past"]), 1, other)
 
     def test_a_tool_that_initialises_mpi_past_the_library_is_told(self):
         library = f"{test_mpi.PROGRAMS}/libcounting_tool.so:{BUILD}/libtrib_mpi.so"

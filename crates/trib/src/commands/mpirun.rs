@@ -85,8 +85,34 @@ impl Arguments {
 /// Whether the launcher's own words, which end with the first program, name a file of applications,
 /// as `--app FILE` of Open MPI's and `-configfile FILE` of Hydra's do.
 fn reads_applications_from_a_file(words: &[OsString]) -> bool {
-    let mut own = words.iter().take_while(|word| !is_program(word));
-    own.any(|word| matches!(word.to_str(), Some("--app" | "-app" | "-configfile" | "--configfile")))
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.to_str() {
+            Some("--app" | "-app" | "-configfile" | "--configfile") => return true,
+            Some(option) if option.starts_with('-') => {
+                // A value may have the name of a program, which it is not.
+                for _ in 0..values_of(option.trim_start_matches('-')) {
+                    words.next();
+                }
+            }
+            // One with a path may be there on the hosts alone.
+            _ if is_program(word) || word.as_encoded_bytes().contains(&b'/') => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// How many values these options of Open MPI's and Hydra's launchers have, which people use most.
+fn values_of(option: &str) -> usize {
+    match option {
+        "np" | "n" | "c" | "N" | "npernode" | "ppn" | "host" | "hosts" | "H" | "hostfile" | "machinefile" | "f"
+        | "default-hostfile" | "map-by" | "bind-to" | "rank-by" | "rankfile" | "x" | "wdir" | "wd" | "path"
+        | "prefix" | "tune" | "am" | "output-filename" | "genvlist" | "envlist" | "launcher" | "bootstrap"
+        | "iface" => 1,
+        "mca" | "gmca" | "prtemca" | "pmixmca" | "omca" | "genv" | "env" => 2,
+        _ => 0,
+    }
 }
 
 /// Whether words of a launcher's give the ranks a value of `LD_PRELOAD`, as `-x LD_PRELOAD=FILE`
@@ -136,6 +162,8 @@ mod tests {
             reads_applications_from_a_file(&words)
         };
         assert!(reads("--oversubscribe --app applications") && reads("-configfile applications"));
+        assert!(reads("--host sh --mca btl sh --hostfile /etc/hosts --app applications"), "values are no programs");
+        assert!(!reads("-np 2 --host n1 /on/hosts/alone/solver -configfile in.cfg"), "that word is the program's");
         assert!(!reads("-np 2 sh --app applications"), "that word is the program's");
     }
 }
