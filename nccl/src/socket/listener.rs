@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::io::{ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::stream::Stream;
 use crate::failure::Failure;
@@ -13,6 +14,8 @@ use crate::handle::{Handle, MAGIC, secret};
 const GREETING: usize = 24;
 /// Connections that have not greeted yet; the oldest gives way to a new one.
 const STRANGERS_MAX: usize = 16;
+/// How long one who is waited for may take to greet. It greets as soon as it is connected.
+const GREETING_MAX: Duration = Duration::from_secs(10);
 
 /// A listener for one sender.
 pub struct Listener {
@@ -23,6 +26,7 @@ pub struct Listener {
 
 /// A connection that has not shown the secret yet.
 struct Stranger {
+    came: Instant,
     socket: TcpStream,
     said: [u8; GREETING],
     len: usize,
@@ -72,8 +76,9 @@ impl Listener {
         match (known, failure) {
             (Some(at), _) => Ok(Some(Stream::accepted(strangers.remove(at).socket))),
             // The one who is waited for may be among those who have not greeted yet.
-            (None, Some(failure)) if strangers.is_empty() => Err(failure),
-            (None, _) => Ok(None),
+            (None, Some(_)) if strangers.iter().any(|stranger| stranger.came.elapsed() < GREETING_MAX) => Ok(None),
+            (None, Some(failure)) => Err(failure),
+            (None, None) => Ok(None),
         }
     }
 }
@@ -88,7 +93,7 @@ impl Stranger {
     fn new(socket: TcpStream) -> Option<Stranger> {
         socket.set_nonblocking(true).ok()?;
         socket.set_nodelay(true).ok()?;
-        Some(Stranger { socket, said: [0; GREETING], len: 0 })
+        Some(Stranger { came: Instant::now(), socket, said: [0; GREETING], len: 0 })
     }
 
     fn listen(&mut self) -> Heard {
@@ -117,7 +122,6 @@ mod tests {
     use std::fs::File;
     use std::io::Write;
     use std::os::fd::AsRawFd;
-    use std::time::{Duration, Instant};
 
     use super::*;
     use crate::failure::Code;
@@ -190,26 +194,53 @@ mod tests {
         assert_eq!(failure.code, Code::Remote);
     }
 
-    #[test]
-    fn one_free_descriptor_is_enough_to_accept() {
+    /// Runs this test alone in a process of its own, whose limit of descriptors it changes. Returns
+    /// whether this is that process.
+    fn is_apart(name: &str) -> bool {
         const CHILD: &str = "TRIB_TEST_NCCL_DESCRIPTORS";
-        if std::env::var_os(CHILD).is_none() {
-            // The limit is that of a process, in which other tests run; so this one has another.
-            let own = "socket::listener::tests::one_free_descriptor_is_enough_to_accept";
-            let program = std::env::current_exe().unwrap();
-            let done = std::process::Command::new(program).args(["--exact", own]).env(CHILD, "1").output().unwrap();
-            assert!(done.status.success(), "{done:?}");
-            return;
+        if std::env::var_os(CHILD).is_some() {
+            return true;
         }
-        let (listener, handle) = open();
-        let sender = Stream::connect(&handle).unwrap();
-        until(|| sender.has_greeted().unwrap().then_some(()));
-        // The lowest number that is free becomes the last one that may be used.
+        let own = format!("socket::listener::tests::{name}");
+        let program = std::env::current_exe().unwrap();
+        let done = std::process::Command::new(program).args(["--exact", &own]).env(CHILD, "1").output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        false
+    }
+
+    /// The lowest number that is free becomes the last one that may be used.
+    fn leave_one_descriptor() {
         let free = File::open("/dev/null").unwrap().as_raw_fd();
         let limit = libc::rlimit { rlim_cur: free as libc::rlim_t + 1, rlim_max: free as libc::rlim_t + 1 };
         // SAFETY: the limit is read only.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
-        until(|| listener.accept().unwrap());
+    }
+
+    #[test]
+    fn one_free_descriptor_is_enough_to_accept() {
+        if is_apart("one_free_descriptor_is_enough_to_accept") {
+            let (listener, handle) = open();
+            let sender = Stream::connect(&handle).unwrap();
+            until(|| sender.has_greeted().unwrap().then_some(()));
+            leave_one_descriptor();
+            until(|| listener.accept().unwrap());
+        }
+    }
+
+    #[test]
+    fn one_who_says_nothing_does_not_hide_for_ever_that_nobody_else_can_be_accepted() {
+        if is_apart("one_who_says_nothing_does_not_hide_for_ever_that_nobody_else_can_be_accepted") {
+            let (listener, handle) = open();
+            let _silent = TcpStream::connect(handle.address.unwrap()).unwrap();
+            let _sender = Stream::connect(&handle).unwrap();
+            leave_one_descriptor();
+            until(|| {
+                (listener.accept().unwrap().is_none() && !listener.strangers.lock().unwrap().is_empty()).then_some(())
+            });
+            assert!(listener.accept().unwrap().is_none(), "the first may still greet");
+            listener.strangers.lock().unwrap()[0].came -= GREETING_MAX;
+            assert_eq!(listener.accept().err().unwrap().code, Code::System);
+        }
     }
 
     #[test]

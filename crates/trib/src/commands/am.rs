@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use trib_control::clock::date;
+use trib_control::clock::{date, unix_s};
 use trib_manager::Checked;
 use trib_messages::hello::Role;
 use trib_service::metrics::manager_page;
@@ -57,7 +57,7 @@ impl Arguments {
         if self.check {
             log::init_tool();
             let checked = trib_manager::check(&options).map_err(Failure::environment)?;
-            stdout::print(&if self.json { value(&checked) } else { summary(&checked) })?;
+            stdout::print(&if self.json { value(&checked) } else { summary(&checked, unix_s()) })?;
             return Ok(ExitCode::SUCCESS);
         }
         log::init_daemon(&settings.log, settings.log_file.as_deref())?;
@@ -71,14 +71,23 @@ impl Arguments {
     }
 }
 
-/// What is in order, in a line.
-fn summary(checked: &Checked) -> String {
+/// What is in order, in a line, and what is to be done soon, or is late.
+fn summary(checked: &Checked, now: u64) -> String {
     let Checked { fabric, nodes, tenants, withdrawn, certificate } = checked;
     let tenants = tenants.map_or_else(String::new, |tenants| format!(", {tenants} tenants"));
-    format!(
-        "all is in order: fabric {fabric}, {nodes} nodes{tenants}, {withdrawn} withdrawn certificates, the manager's own until {}\n",
-        date(certificate.ends)
-    )
+    let read = format!("fabric {fabric}, {nodes} nodes{tenants}, {withdrawn} withdrawn certificates");
+    let until = date(certificate.ends);
+    match certificate.seconds_left(now) {
+        ..=0 => format!(
+            "a manager would start, but refuse everybody: its own certificate ended on {until}; `trib credentials renew` \
+             makes another\nthe rest is in order: {read}\n"
+        ),
+        _ if certificate.ends_soon(now) => format!(
+            "all is in order: {read}; the manager's own certificate ends on {until}: `trib credentials renew` makes \
+             another\n"
+        ),
+        _ => format!("all is in order: {read}, the manager's own until {until}\n"),
+    }
 }
 
 fn value(checked: &Checked) -> String {
@@ -101,4 +110,24 @@ Examples:
   trib am --topology fabric.toml --credentials . --tenants tenants.toml
   trib am --print-config > /etc/tributary/am.toml
   trib am --config /etc/tributary/am.toml
-  trib am --config /etc/tributary/am.toml --check && systemctl restart tributary-am";
+  runuser -u tributary-am -- trib am --config /etc/tributary/am.toml --check && systemctl restart tributary-am";
+
+#[cfg(test)]
+mod tests {
+    use trib_control::Certificate;
+
+    use super::*;
+
+    #[test]
+    fn a_certificate_that_has_ended_is_not_called_in_order() {
+        const DAY: u64 = 86_400;
+        let certificate =
+            Certificate { holder: "manager".parse().unwrap(), serial: "01".parse().unwrap(), ends: 1000 * DAY };
+        let checked = Checked { fabric: "f".into(), nodes: 3, tenants: None, withdrawn: 0, certificate };
+        let said = |now| summary(&checked, now);
+        assert!(said(900 * DAY).starts_with("all is in order: fabric f, 3 nodes, 0 withdrawn"), "{}", said(900 * DAY));
+        assert!(!said(900 * DAY).contains("renew"));
+        assert!(said(990 * DAY).starts_with("all is in order") && said(990 * DAY).contains("renew"));
+        assert!(said(1001 * DAY).starts_with("a manager would start, but refuse everybody"));
+    }
+}
