@@ -69,9 +69,9 @@ pub(crate) struct Driver {
     /// The payload of the frame being handled.
     pub(crate) arriving: Arriving,
     pub(crate) counters: Counters,
-    /// Groups that have failed here and on which the other lanes have not yet given up. It is
-    /// always empty where there is one lane.
-    failed: Vec<Arc<GroupState>>,
+    /// Groups that have failed here and on which the other lanes have not yet given up, and why. It
+    /// is always empty where there is one lane.
+    failed: Vec<(Arc<GroupState>, Fault)>,
     alone: bool,
     /// A request has ended since this was last read.
     pub(crate) finished: bool,
@@ -262,8 +262,8 @@ impl Driver {
         self.end_joining(group, || Ok(()));
     }
 
-    /// A group that has failed since somebody last asked.
-    pub(crate) fn take_failed(&mut self) -> Option<Arc<GroupState>> {
+    /// A group that has failed since somebody last asked, and why.
+    pub(crate) fn take_failed(&mut self) -> Option<(Arc<GroupState>, Fault)> {
         self.failed.pop()
     }
 
@@ -436,8 +436,8 @@ impl LeafOutput for Driver {
             }
             Err(fault) => {
                 self.sever(&operation);
-                // If the group has failed on another lane, the error there says more than that this
-                // rank has left the group here.
+                // If the group has failed on another lane, the error there may say more: this rank
+                // may only have left the group here.
                 let state = self.groups.get(&operation.group).map(|joined| &joined.state);
                 let known = state.and_then(|state| state.error().cloned());
                 Err(known.unwrap_or_else(|| self.failure(&fault, state, Some(&operation))))
@@ -470,7 +470,7 @@ impl LeafOutput for Driver {
             let error = self.failure(&fault, Some(&state), None);
             state.fail(error.clone());
             if !self.alone {
-                self.failed.push(state);
+                self.failed.push((state, fault));
             }
             self.end_joining(group, || Err(error));
         }

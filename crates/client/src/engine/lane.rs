@@ -299,8 +299,8 @@ impl Lane {
         self.settle(now);
     }
 
-    /// Leaves a group that has failed on another lane: its operations here end with that error, and
-    /// the other members learn of it.
+    /// Leaves a group that this rank has failed: its operations here end with its error, and the
+    /// other members learn of it.
     pub(super) fn abandon_group(&mut self, now: Nanos, group: GroupId) {
         self.core.free_group(now, group, &mut self.driver);
         self.driver.give_up_group(group);
@@ -312,6 +312,11 @@ impl Lane {
         self.core.report(now, group, fault, &mut self.driver);
         self.settle(now);
         self.flush(now);
+    }
+
+    /// Whether operations succeed everywhere or nowhere.
+    pub(super) fn is_strict(&self) -> bool {
+        self.core.is_strict()
     }
 
     /// Why a group has failed, if it has.

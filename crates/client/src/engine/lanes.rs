@@ -2,15 +2,18 @@
 //! of them, and sleeping on the sockets of all of them.
 //!
 //! Each lane completes its part of an operation on its own. A group, however, fails on all lanes
-//! together: when it fails on one lane, this rank leaves it on the others too, so that the other
-//! members do not wait there for parts that never come.
+//! together: when it fails on one lane, this rank tells the members on the others why, so that they
+//! do not wait there for parts that never come. Under `strict` it leaves the group there instead:
+//! what it has not reported may have succeeded elsewhere, and has to wait for the word of a node.
 
 use std::sync::Arc;
 
 use trib_messages::job::LANES_MAX;
 use trib_proto::Nanos;
+use trib_wire::body::Fault;
 use trib_wire::{GroupName, RankList, Signature};
 
+use super::lane::Lane;
 use super::operation::Operation;
 use super::poll::{LaneSockets, Ready, Sockets};
 use super::{Engine, Sleep, unnamed};
@@ -134,8 +137,8 @@ impl Engine {
         self.boards.free_all(&left(), now, &mut self.lanes[0]);
     }
 
-    /// Leaves groups that have failed on one lane on all others. With a single lane there is
-    /// nothing to do.
+    /// Groups that have failed on one lane fail on all others. With a single lane there is nothing
+    /// to do.
     #[inline]
     pub(super) fn spread_failures(&mut self) {
         if self.lanes.len() > 1 {
@@ -144,11 +147,25 @@ impl Engine {
     }
 
     fn spread(&mut self) {
-        while let Some(state) = self.lanes.iter_mut().find_map(|lane| lane.driver.take_failed()) {
-            self.abandon(&state);
+        while let Some((state, fault)) = self.lanes.iter_mut().find_map(|lane| lane.driver.take_failed()) {
+            self.report(&state, fault);
         }
     }
 
+    /// Tells the members of a group on every lane why it does not go on. Were it only left there,
+    /// some would hear that first, and not why.
+    fn report(&mut self, state: &GroupState, fault: Fault) {
+        let now = self.lately();
+        if self.lanes.iter().any(Lane::is_strict) {
+            return self.abandon(state);
+        }
+        for (lane, id) in self.lanes.iter_mut().zip(state.ids()) {
+            lane.report(now, *id, fault);
+            lane.driver.give_up_group(*id);
+        }
+    }
+
+    /// Leaves a group on every lane, because this rank cannot go on with it.
     fn abandon(&mut self, state: &GroupState) {
         let now = self.lately();
         for (lane, id) in self.lanes.iter_mut().zip(state.ids()) {

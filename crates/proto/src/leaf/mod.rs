@@ -320,6 +320,11 @@ impl LeafCore {
         self.catch_up(now, out);
     }
 
+    /// Whether an operation succeeds at every member or at none.
+    pub fn is_strict(&self) -> bool {
+        self.edge.config.strict
+    }
+
     /// Why a group has failed, if it has.
     pub fn fault_of(&self, group: GroupId) -> Option<Fault> {
         self.groups.get(&group)?.failed
