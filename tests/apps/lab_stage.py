@@ -46,8 +46,10 @@ class Laboratory(Place):
         if MODES[how] is not None:
             variables |= {"TRIB_MPI": MODES[how]}
             parameters = {"mca_base_component_path": f"SYSTEM_DEFAULT:{COMPONENTS}:USER_DEFAULT", "coll_tributary_enable": "1"}
+        if MODES[how] is not None:
+            variables["TRIB_MPI_REPORT_FILE"] = str(report)
         if "profile" in how:
-            variables |= {"TRIB_MPI_PROFILE": "1", "TRIB_MPI_REPORT_FILE": str(report)}
+            variables["TRIB_MPI_PROFILE"] = "1"
         command = [
             *self.through, TRIB, "lab", "mpirun", "--ranks-per-host", str(ranks // HOSTS), "--placement", "block", "--timeout", str(limit),
             *(word for name, value in variables.items() for word in ("--env", f"{name}={value}")),
@@ -60,6 +62,9 @@ class Laboratory(Place):
         outcome = Outcome(done.returncode, done.stdout, seconds, json.loads(report.read_text()) if report.exists() else None)
         if done.returncode != 0:
             raise Failed(f"it ended with {done.returncode} ({how}, {ranks} ranks, {seconds:.0f} s):\n{outcome.tail()}")
+        # Which calls are worth the tree is decided there; that there is one is not.
+        if MODES[how] == "on" and not (outcome.report and outcome.report["groups"]["made"]):
+            raise Failed(f"there was no tree ({how}, {ranks} ranks):\n{outcome.tail()}")
         return outcome
 
 

@@ -10,11 +10,15 @@ HEAD = """\
 | --- | ---: | --- | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: |"""
 
 
-def read(path):
-    """{cell: (pairs, profiles)} in the order in which they were begun."""
+def read(path, mark=None):
+    """{cell: (pairs, profiles)} in the order in which they were begun: with this mark, or with the
+    one of the last that was noted of the cell. Pairs of two builds say nothing together."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    last = {noted["cell"]: noted.get("mark") for noted in lines}
     cells = {}
-    for line in path.read_text().splitlines() if path.exists() else []:
-        noted = json.loads(line)
+    for noted in lines:
+        if noted.get("mark") != (mark or last[noted["cell"]]):
+            continue
         pairs, profiles = cells.setdefault(noted["cell"], ([], []))
         if "profiles" in noted:
             profiles.append(noted["profiles"])

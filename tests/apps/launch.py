@@ -115,9 +115,18 @@ def mpirun(place, how, ranks, words, folder, limit, way=COMPONENT):
     return Outcome(code, said, seconds, json.loads(report.read_text()) if report.exists() else None)
 
 
-def good(*arguments, **options):
-    """The same for a program that must end with 0."""
-    outcome = mpirun(*arguments, **options)
-    if outcome.code != 0:
-        raise Failed(f"it ended with {outcome.code} ({arguments[1]}, {arguments[2]} ranks):\n{outcome.tail()}")
+def with_us(outcome, how, ranks):
+    """The outcome; raises Failed if a program of several ranks was to use the tree and made no call in it. Its results would be the
+    MPI's, and agree with them."""
+    calls = sum(each["tree"] for each in outcome.report["collectives"].values()) if outcome.report else 0
+    if how == "tree" and ranks > 1 and calls == 0:
+        raise Failed(f"no call went through the tree ({ranks} ranks):\n{outcome.tail()}")
     return outcome
+
+
+def good(place, how, ranks, *arguments, **options):
+    """The same for a program that must end with 0."""
+    outcome = mpirun(place, how, ranks, *arguments, **options)
+    if outcome.code != 0:
+        raise Failed(f"it ended with {outcome.code} ({how}, {ranks} ranks):\n{outcome.tail()}")
+    return with_us(outcome, how, ranks)

@@ -9,15 +9,26 @@ from launch import BUILD, COMPONENTS
 TESTED = ("trib", "libtributary.so", "libtrib_mpi*.so")
 
 
-def mark(shared_host):
-    """Tells apart what is tested, and how: our binaries, and the steps themselves."""
-    files = [file for name in TESTED for file in sorted(BUILD.glob(name))] + sorted(COMPONENTS.glob("*.so"))
-    files += sorted(pathlib.Path(__file__).parent.glob("*"))
-    digest = hashlib.sha256(str(shared_host).encode())
+def digest_of(files, *words):
+    digest = hashlib.sha256("".join(words).encode())
     for file in files:
         if file.is_file():
             digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()
+
+
+def tested():
+    return [file for name in TESTED for file in sorted(BUILD.glob(name))] + sorted(COMPONENTS.glob("*.so"))
+
+
+def binaries():
+    """Tells apart what is tested: our binaries."""
+    return digest_of(tested())
+
+
+def mark(shared_host):
+    """Tells apart what is tested, and how: our binaries, and the steps themselves."""
+    return digest_of(tested() + sorted(pathlib.Path(__file__).parent.glob("*")), str(shared_host))
 
 
 class Record:

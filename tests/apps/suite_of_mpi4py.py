@@ -9,7 +9,7 @@ import re
 import mpi4py_source
 import mpis
 import wheels
-from launch import COMPONENT, Failed, Late, Outcome, Way, mpirun
+from launch import COMPONENT, Failed, Late, Outcome, Way, mpirun, with_us
 from mpi4py_source import DEBIANS
 from steps import Step
 
@@ -69,7 +69,7 @@ def once(place, setup, suite, how, ranks, options):
     outcome.noted = noted(results, ranks)
     if outcome.noted is None:
         raise Failed(f"it ended with {outcome.code} before all tests had run ({how}, {ranks} ranks):\n{outcome.tail()}")
-    return outcome
+    return with_us(outcome, how, ranks)
 
 
 def differences(plain, tree):
