@@ -5,8 +5,11 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
+import time
 import unittest
 
+import test_tenants
 from harness import TRIB, Fabric, send, wait_until
 from test_lab import Lab
 
@@ -91,6 +94,54 @@ class Doctor(unittest.TestCase):
         self.assertEqual(checks["node leaf1"]["state"], "warning")
         self.assertIn(found, checks["node leaf1"]["found"])
         self.assertIn("trial job", checks["node leaf1"]["remedy"])
+
+    def test_quota_that_other_jobs_have_is_a_warning(self):
+        with test_tenants.Shared() as fabric:
+            programs = [fabric.program("bio", 600) for _ in range(2)]
+            try:
+                for program in programs:
+                    self.assertEqual(program.stdout.readline(), "joined\n")
+                # It does not wait for it as the programs of a job script do.
+                env = {**os.environ, "TRIB_MANAGER": fabric.url_of("bio"), "TRIB_WAIT_MS": "600000"}
+                done = subprocess.run([TRIB, "doctor", "--json"], env=env, capture_output=True, text=True, timeout=60)
+            finally:
+                for program in programs:
+                    program.kill()
+                    program.communicate()
+            checks = by_name(done.stdout)
+            self.assertEqual(done.returncode, 0, checks)
+            self.assertEqual(checks["trial job"]["state"], "warning")
+            self.assertIn("busy: the manager refused the job", checks["trial job"]["found"])
+            self.assertIn("others have", checks["trial job"]["remedy"])
+
+    def test_an_mpirun_that_hangs_is_a_warning(self):
+        with Fabric() as fabric, tempfile.TemporaryDirectory(prefix="trib-doctor-") as folder:
+            launcher = os.path.join(folder, "mpirun")
+            with open(launcher, "w") as script:
+                script.write("#!/bin/sh\nexec sleep 60\n")
+            os.chmod(launcher, 0o755)
+            env = {**fabric.env, "TRIB_MANAGER": fabric.manager, "PATH": f"{folder}:{os.environ['PATH']}"}
+            began = time.monotonic()
+            command = [TRIB, "doctor", "--json", "--timeout", "1"]
+            done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+            self.assertLess(time.monotonic() - began, 50)
+            checks = by_name(done.stdout)
+            self.assertEqual(checks["mpi"]["state"], "warning")
+            self.assertIn("did not end within 1s", checks["mpi"]["found"])
+            self.assertIn("trial job", checks)
+
+    def test_nobody_needs_to_read_what_a_tool_says_of_itself(self):
+        with Fabric() as fabric:
+            env = {**fabric.env, "TRIB_MANAGER": fabric.manager, "TRIB_LOG": "=wrong="}
+            for words in (["doctor", "--json"], ["bench", "jobs", "--jobs", "100", "--at-once", "4", "--operations", "0"]):
+                reader, writer = os.pipe()
+                os.close(reader)
+                try:
+                    done = subprocess.run([TRIB, *words], env=env, stdout=subprocess.PIPE, stderr=writer, timeout=120)
+                finally:
+                    os.close(writer)
+                self.assertIn(done.returncode, (0, 1), words)
+                self.assertTrue(done.stdout, words)
 
     def test_no_manager_and_no_keys(self):
         with Fabric() as fabric:

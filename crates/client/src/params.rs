@@ -46,6 +46,9 @@ pub struct Params {
     pub rendezvous: Option<String>,
     /// Time limit of joining; without it `TRIB_TIMEOUT_MS`, else 30 s.
     pub timeout: Option<Duration>,
+    /// How long the job may wait for quota that other jobs have, on top of the time limit, at most
+    /// an hour; without it `TRIB_WAIT_MS`, else not at all.
+    pub wait: Option<Duration>,
     /// The caller's own progress function.
     pub progress: Option<Progress>,
     /// What the job would like to use; `TRIB_QUOTA` fills in what is left out.
@@ -68,6 +71,7 @@ impl Params {
             oob: None,
             rendezvous: None,
             timeout: None,
+            wait: None,
             progress: None,
             ask: QuotaAsk::default(),
             calls: BTreeMap::new(),
@@ -145,11 +149,7 @@ impl Params {
     /// How long the manager may let the job wait for quota that other jobs have, on top of the time
     /// limit.
     pub(crate) fn queue_limit(&self) -> Result<Duration, Error> {
-        let Some(text) = setting(WAIT_ENV)? else { return Ok(Duration::ZERO) };
-        match text.parse::<u32>() {
-            Ok(ms) if ms <= WAIT_MAX => Ok(Duration::from_millis(u64::from(ms))),
-            _ => Err(Error::Invalid(format!("{WAIT_ENV}={text} is not a number of milliseconds up to {WAIT_MAX}"))),
-        }
+        self.wait.map_or_else(|| read_wait(setting(WAIT_ENV)?.as_deref()), Ok)
     }
 
     /// This host's name.
@@ -267,6 +267,15 @@ fn read_timeout(text: Option<&str>) -> Result<Duration, Error> {
     }
 }
 
+/// What `TRIB_WAIT_MS` says.
+fn read_wait(text: Option<&str>) -> Result<Duration, Error> {
+    let Some(text) = text else { return Ok(Duration::ZERO) };
+    match text.parse::<u32>() {
+        Ok(ms) if ms <= WAIT_MAX => Ok(Duration::from_millis(u64::from(ms))),
+        _ => Err(Error::Invalid(format!("{WAIT_ENV}={text} is not a number of milliseconds up to {WAIT_MAX}"))),
+    }
+}
+
 /// A variable that is `on` or `off`.
 fn is_on(name: &str, unless_set: bool) -> Result<bool, Error> {
     match setting(name)?.as_deref() {
@@ -366,6 +375,16 @@ mod tests {
         let params = Params { timeout: Some(patience / 30), ..Params::new(0, 1) };
         assert_eq!(params.time_limit(), Ok(patience / 30));
         assert_eq!(Params::new(0, 1).time_limit(), Ok(patience));
+    }
+
+    #[test]
+    fn a_program_that_says_how_long_it_waits_does_not_wait_as_the_environment_says() {
+        let said = |text| read_wait(text).map(|wait| wait.as_millis());
+        assert_eq!((said(None), said(Some("600000"))), (Ok(0), Ok(600_000)));
+        assert!(["-1", "3600001", "soon"].into_iter().all(|text| said(Some(text)).is_err()));
+        let environment = Params::new(0, 1).queue_limit().unwrap();
+        let params = Params { wait: Some(environment + Duration::from_secs(1)), ..Params::new(0, 1) };
+        assert_eq!(params.queue_limit(), Ok(environment + Duration::from_secs(1)));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! Which collectives then go through the tree is decided in the program (`mpi/core`); here it is
 //! decided only what is loaded there.
 
+mod asking;
 mod command;
 mod mpi;
 mod parts;
@@ -19,6 +20,6 @@ mod way;
 pub use command::command;
 pub use mpi::{Launcher, Mpi, NoLauncher};
 pub use parts::Parts;
-pub use program::{Abi, Linked, is_program, linked_with};
+pub use program::{Abi, Linked, is_program, linked_with, linked_within};
 pub use variables::is_for_all;
 pub use way::{Means, NoWay, Way};

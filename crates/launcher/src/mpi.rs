@@ -2,8 +2,12 @@
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::asking::said;
 
 /// An MPI, as its launcher describes itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,6 +41,11 @@ pub enum NoLauncher {
          launcher let LD_PRELOAD={2} be set for the ranks"
     )]
     Unknown(String, String, String),
+    /// It has not said in time what it is.
+    #[error(
+        "{0} --version did not end within {1:?}: look whether the file system that it is on answers, and run it by hand"
+    )]
+    Silent(String, Duration),
 }
 
 impl Launcher {
@@ -46,11 +55,25 @@ impl Launcher {
     /// If it does not run, or is of no MPI whose options are known. `library` is what is to be
     /// preloaded then.
     pub fn ask(name: &OsStr, library: &str) -> Result<Launcher, NoLauncher> {
-        let words = name.to_string_lossy().into_owned();
-        let missing = |error: String| NoLauncher::Missing(words.clone(), error);
-        let asked = Command::new(name).arg("--version").stdin(Stdio::null()).output();
-        let asked = asked.map_err(|error| missing(error.to_string()))?;
-        let text = String::from_utf8_lossy(&asked.stdout).into_owned() + &String::from_utf8_lossy(&asked.stderr);
+        Self::ask_within(name, library, None)
+    }
+
+    /// Asks it in the same way, for a limited time.
+    ///
+    /// # Errors
+    /// Also if the limit is over.
+    pub fn ask_within(name: &OsStr, library: &str, limit: Option<Duration>) -> Result<Launcher, NoLauncher> {
+        let (words, program) = (name.to_string_lossy().into_owned(), name.to_owned());
+        let command = || {
+            let mut command = Command::new(program);
+            command.arg("--version");
+            Ok(command)
+        };
+        let asked = said(command, limit).map_err(|error| match (limit, error.kind()) {
+            (Some(limit), io::ErrorKind::TimedOut) => NoLauncher::Silent(words.clone(), limit),
+            _ => NoLauncher::Missing(words.clone(), error.to_string()),
+        })?;
+        let text = asked.out + &asked.err;
         let Some((mpi, said)) = mpi_of(&text) else {
             let first = text.lines().next().unwrap_or("nothing").trim().to_owned();
             return Err(NoLauncher::Unknown(words, first, library.to_owned()));
@@ -105,5 +128,10 @@ mod tests {
         assert!(missing.starts_with("/nonexistent/mpirun cannot be started"), "{missing}");
         let other = Launcher::ask(OsStr::new("true"), "/x/libtrib_mpi.so").unwrap_err().to_string();
         assert!(other.contains("LD_PRELOAD=/x/libtrib_mpi.so"), "{other}");
+        let limit = Some(Duration::from_secs(60));
+        assert_eq!(
+            Launcher::ask_within(OsStr::new("true"), "/x/libtrib_mpi.so", limit).unwrap_err().to_string(),
+            other
+        );
     }
 }

@@ -2,8 +2,12 @@
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::asking::said;
 
 /// The ABI of the MPI library that a program is linked with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,9 +33,26 @@ pub struct Linked {
 /// an MPI, or that cannot be told: scripts find theirs when they run. The system's `ldd` is asked,
 /// which runs nothing of a program that belongs to it.
 pub fn linked_with(program: &OsStr) -> Option<Linked> {
-    let path = find(program)?;
-    let asked = Command::new("ldd").arg(path).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    linked_in(&String::from_utf8_lossy(&asked.stdout))
+    linked_within(program, None).ok().flatten()
+}
+
+/// The same, told within a limit.
+///
+/// # Errors
+/// `TimedOut` if the limit is over.
+pub fn linked_within(program: &OsStr, limit: Option<Duration>) -> io::Result<Option<Linked>> {
+    let program = program.to_owned();
+    let command = move || {
+        let path = find(&program).ok_or(io::ErrorKind::NotFound)?;
+        let mut command = Command::new("ldd");
+        command.arg(path);
+        Ok(command)
+    };
+    match said(command, limit) {
+        Ok(asked) => Ok(linked_in(&asked.out)),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(error),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Whether a word names a program on PATH or with a path of its own.

@@ -13,7 +13,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use trib_service::log::LogError;
 
-use crate::failure::{Failure, PREFIX};
+use crate::failure::{Failure, PREFIX, tell};
 
 /// Sets logging up for a daemon: every line says where in the code it comes from, in the form that
 /// the terminal, the journal or the file needs.
@@ -55,7 +55,7 @@ where
 fn filter() -> Targets {
     let text = std::env::var("TRIB_LOG").unwrap_or_default();
     trib_log::filter(&text).unwrap_or_else(|error| {
-        eprintln!("{PREFIX}warning: TRIB_LOG: {error}");
+        tell(format_args!("warning: TRIB_LOG: {error}"));
         Targets::new().with_default(LevelFilter::INFO)
     })
 }

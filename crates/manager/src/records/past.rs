@@ -3,7 +3,9 @@
 //!
 //! Each of the two has a ring of its own, so that a program that asks again and again in vain does
 //! not drive out jobs that ended. A request that is refused again for the same reason only adds to
-//! a count and takes no room. What is kept of one is bounded, whatever was asked.
+//! a count and takes no room. What is kept of one is bounded, whatever was asked. Trials have
+//! little room in each ring: a health check that runs one on every host of a cluster, again and
+//! again, would leave nothing else there.
 
 use std::collections::VecDeque;
 use std::io;
@@ -186,16 +188,26 @@ impl Rings {
         Entry { job, forgotten: self.trim().pop().map(|old| old.id) }
     }
 
-    /// Forgets what is too much, and returns it.
+    /// Forgets what is too much, and returns it. Trials that newer ones replace are not counted:
+    /// the count says that other jobs may be missing.
     fn trim(&mut self) -> Vec<PastJob> {
         let mut old = Vec::new();
         for ring in [&mut self.ended, &mut self.refused] {
+            for _ in TRIALS..ring.iter().filter(|job| is_trial(job)).count() {
+                old.extend(ring.iter().position(is_trial).and_then(|at| ring.remove(at)));
+            }
             let more = ring.len().saturating_sub(RING);
+            self.forgotten += more as u64;
             old.extend(ring.drain(..more));
         }
-        self.forgotten += old.len() as u64;
         old
     }
+}
+
+/// Whether it is a job of one rank that `trib` itself runs, as `trib doctor` does. A measurement on
+/// one rank is another, which nobody looks for later either.
+fn is_trial(job: &PastJob) -> bool {
+    job.ranks == 1 && job.name == TRIAL_NAME
 }
 
 // Whether it is the same program, refused for the same reason. The text and the time of the first
@@ -250,6 +262,10 @@ pub(crate) fn end_of(account: &Account) -> JobEnd {
 
 /// The number of ended jobs that are remembered, and that of refused requests.
 const RING: usize = 512;
+/// The number of trials among the ones, and among the others.
+const TRIALS: usize = 32;
+/// The name of the program that runs trials.
+const TRIAL_NAME: &str = "trib";
 /// The largest number of bytes of a name that are kept.
 pub(crate) const NAME_MAX: usize = 128;
 /// The largest number of bytes of a reason in words.

@@ -111,6 +111,29 @@ fn the_longest_answer_fits_a_message() {
     assert!(bytes < trib_control::MESSAGE_MAX / 8 * 3, "{bytes}");
 }
 
+#[test]
+fn a_health_check_of_many_hosts_drives_out_no_other_job() {
+    let past = Past::default();
+    let full = refuse(Resource::Jobs, None, "full");
+    let trial = |n: u32| JobRequest { hosts: vec![format!("h{n}")], ..request("trib", 1) };
+    past.ended(status(1, "train"), JobEnd::Ended);
+    past.refused(JobId(2), None, &request("other", 3), &full);
+    let trials = 3..3 + RING as u32 + 88;
+    for n in trials.clone() {
+        past.ended(JobStatus { ranks: 1, ..status(n, "trib") }, JobEnd::Ended);
+        past.refused(JobId(10_000 + n), None, &trial(n), &full);
+    }
+    assert_eq!(past.get(JobId(1)).unwrap().name, "train");
+    assert_eq!(past.get(JobId(2)).unwrap().name, "other");
+    // The newest trials are known nevertheless.
+    assert!([trials.end - 1, 10_000 + trials.end - 1].into_iter().all(|n| past.get(JobId(n)).is_some()));
+    let (list, forgotten) = past.list();
+    assert_eq!((list.len(), forgotten), (2 * (TRIALS + 1), 0));
+    // A job of several ranks is none.
+    (0..RING as u32).for_each(|n| drop(past.ended(status(20_000 + n, "trib"), JobEnd::Ended)));
+    assert_eq!((past.get(JobId(1)), past.list().1), (None, TRIALS as u64 + 1));
+}
+
 /// What may happen to a ring.
 #[derive(Clone, Debug)]
 enum Event {

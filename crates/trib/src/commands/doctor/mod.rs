@@ -62,8 +62,8 @@ impl Arguments {
         let limit = self.timeout;
         let mut report = Report::default();
         fabric::keys(&url, &mut report);
-        ucx::examine(&mut report);
-        mpi::examine(self.program.as_deref(), &mut report);
+        ucx::examine(limit, &mut report);
+        mpi::examine(self.program.as_deref(), limit, &mut report);
         if fabric::examine(&url, limit, &mut report) {
             let unread = || fabric::unread(&url, limit);
             trial::run(self.manager.manager, self.host, limit, unread, &mut report);

@@ -1,24 +1,34 @@
 //! Which MPI is at hand, and what of ours takes the collectives of its programs.
 
 use std::ffi::OsStr;
+use std::time::Duration;
 
-use trib_launcher::{Launcher, NoLauncher, NoWay, Parts, Way, linked_with};
+use trib_launcher::{Launcher, NoLauncher, NoWay, Parts, Way, linked_within};
 
 use super::check::Report;
 use crate::commands::own_program;
 
 /// Asks the launcher on PATH, and looks at the program if one is given. Without an MPI nothing is
 /// wrong: jobs need none.
-pub(super) fn examine(program: Option<&OsStr>, report: &mut Report) {
+pub(super) fn examine(program: Option<&OsStr>, limit: Duration, report: &mut Report) {
     let Ok(trib) = own_program() else { return };
     let parts = Parts::beside(&trib);
     let library = parts.preloaded_at().display().to_string();
-    let launcher = match Launcher::ask(OsStr::new("mpirun"), &library) {
+    let launcher = match Launcher::ask_within(OsStr::new("mpirun"), &library, Some(limit)) {
         Ok(launcher) => launcher,
         Err(NoLauncher::Missing(..)) => return report.good("mpi", "no mpirun on PATH, which only MPI programs need"),
+        Err(silent @ NoLauncher::Silent(..)) => {
+            return report.warn("mpi", silent, "MPI programs would not start either");
+        }
         Err(unknown) => return report.warn("mpi", unknown, "`trib mpirun --launcher PROGRAM` takes another one"),
     };
-    let linked = program.and_then(linked_with);
+    let linked = match program.map(|program| linked_within(program, Some(limit))).transpose() {
+        Ok(linked) => linked.flatten(),
+        Err(_) => {
+            let found = format!("{}; ldd did not end within {limit:?}", launcher.said);
+            return report.warn("mpi", found, "look whether the file systems of the program and its libraries answer");
+        }
+    };
     let of = match (program, linked) {
         (Some(program), Some(linked)) => format!("; {} is linked for {}", program.display(), linked.abi),
         (Some(program), None) => format!("; {} is linked with no MPI that can be told", program.display()),

@@ -23,10 +23,13 @@ pub(super) fn run(
 ) {
     let patience = Some(limit + VERDICT);
     let oob = Exchange::among(1).pop().map(|alone| Box::new(alone) as _);
-    let params = Params { manager, host, oob, timeout: patience, ..Params::new(0, 1) };
+    // A job script's TRIB_WAIT_MS is for its programs.
+    let params = Params { manager, host, oob, timeout: patience, wait: Some(Duration::ZERO), ..Params::new(0, 1) };
     let start = Instant::now();
     let (context, group) = match join(params, limit) {
         Ok(both) => both,
+        // Jobs that run are no fault of this host, of which this says nothing.
+        Err(error) if is_busy(&error) => return report.warn("trial job", format!("busy: {error}"), BUSY),
         // The error itself names the remedy, as a program would see it.
         Err(error) => return report.fail("trial job", error, None),
     };
@@ -72,6 +75,12 @@ fn join(params: Params, limit: Duration) -> Result<(Context, Group), Error> {
     Ok((context, group))
 }
 
+/// Whether others have what the trial needs. Of what can never be had the manager does not say that
+/// it comes back, and then no job of this host runs.
+fn is_busy(error: &Error) -> bool {
+    matches!(error, Error::Quota(text) if WAITS_HELP.iter().any(|words| text.contains(words)))
+}
+
 /// Reduces a vector of ones over the one rank, which must get it back.
 fn allreduce(group: &Group, bytes: usize, limit: Duration) -> Result<(), Error> {
     let input = vec![1u8; bytes];
@@ -93,6 +102,14 @@ fn allreduce(group: &Group, bytes: usize, limit: Duration) -> Result<(), Error> 
 /// The manager waits five seconds for a node before it refuses the job and names the node.
 const VERDICT: Duration = Duration::from_secs(6);
 
+/// What the manager offers whose job lacks what other jobs have: the quota of a tenant or a node,
+/// or the number of jobs.
+const WAITS_HELP: [&str; 2] = ["wait for it with TRIB_WAIT_MS", "wait until one ends"];
+
+/// What to do about that.
+const BUSY: &str = "others have what the trial job needs, so that it did not run and this host's way to its aggregation \
+                    node was not tried: run `trib doctor` again when one of their jobs has ended";
+
 /// If nothing is lost, the node answers slowly.
 const SLOW: &str = "look at the load of the machine that this host's aggregation node runs on";
 
@@ -112,3 +129,21 @@ const WAYS: [(&str, usize, &str); 2] = [
          MTU discovery works",
     ),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_comes_back_is_busy() {
+        let quota = |text: &str| is_busy(&Error::Quota(text.into()));
+        assert!(quota(
+            "tenant bio may have 2, job 7 has 1; let one end, or wait for it with TRIB_WAIT_MS (so for 3 s)"
+        ));
+        assert!(quota("4096 jobs are running, the most a manager admits: wait until one ends"));
+        assert!(!quota("takes 1 job in the fabric, tenant bio may have at most 0: let one end, or raise the amount"));
+        assert!(!quota("the job asks for streams = 9, this fabric gives at most 8: ask for less"));
+        assert!(!quota("cannot write the manager's state in /var/lib/jobs: no space: free space there"));
+        assert!(!is_busy(&Error::Manager("wait until one ends".into())));
+    }
+}

@@ -16,7 +16,7 @@ use clap::Args;
 use self::outcome::Outcome;
 use self::program::Program;
 use crate::commands::manager_option::ManagerOption;
-use crate::failure::Failure;
+use crate::failure::{Failure, tell};
 
 /// Admit, run and end many jobs
 ///
@@ -82,7 +82,8 @@ impl Arguments {
                 }
                 outcome.add(number, program.run());
                 if (number + 1).is_multiple_of(PROGRESS) {
-                    eprintln!("jobs: {} of {} after {:.1} s", number + 1, self.jobs, start.elapsed().as_secs_f64());
+                    let (done, took) = (number + 1, start.elapsed().as_secs_f64());
+                    tell(format_args!("jobs: {done} of {} after {took:.1} s", self.jobs));
                 }
             }
         };
@@ -96,7 +97,7 @@ impl Arguments {
         let took = start.elapsed();
         say!("{}", if self.json { all.json(took) } else { all.text(took) })?;
         for failure in all.failures() {
-            crate::failure::tell(failure);
+            tell(failure);
         }
         Ok(if all.failures().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
