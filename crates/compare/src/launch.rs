@@ -39,8 +39,8 @@ impl Launch {
         let mut launch = Launch { children: Vec::new(), token: token.to_owned(), gate: None, lines, errors };
         let mut sender = Some(sender);
         for mut command in commands {
-            // Each process has a group of its own, so that Ctrl-C reaches us first and we end
-            // everything in order.
+            // Each process has a group of its own, so that Ctrl-C reaches us alone. Either we end
+            // everything in order, or the laboratory in which they run ends with us.
             command.stderr(launch.errors.try_clone()?).process_group(0);
             let speaks = sender.take();
             if speaks.is_some() {

@@ -12,6 +12,7 @@
 //! run         a command with a time limit, of which nothing is left afterwards
 //! visit       a command in a place
 //! heeded      whether this process was started to outlive its terminal
+//! typed       which signals come from a terminal, and so to a command as well as to us
 //! ucx         what UCX may use there
 //! supervise   a child of a command or a test: stopped, continued, killed, and never left behind
 //! ```
@@ -29,6 +30,7 @@ pub mod process;
 pub mod run;
 pub mod supervise;
 pub mod topology;
+mod typed;
 mod ucx;
 pub mod visit;
 

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use crate::heeded::heeded;
 use crate::process::{Process, ProcessId};
 use crate::supervise::Supervised;
+use crate::typed::{Signals, has_reached_the_command};
 
 /// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,7 +24,7 @@ pub enum End {
     TimedOut,
 }
 
-/// Runs `command` and passes signals on to it, except a SIGINT from a terminal, which reaches both.
+/// Runs `command` and passes signals on to it, except those from a terminal, which reach both.
 /// Afterwards every process that descends from it is killed, in any part of a laboratory: all of
 /// them are known by a mark in their environment.
 pub fn run(command: &mut Command, limit: Option<Duration>) -> io::Result<End> {
@@ -40,7 +40,6 @@ pub fn run(command: &mut Command, limit: Option<Duration>) -> io::Result<End> {
 pub fn supervise(command: &mut Command, limit: Option<Duration>) -> io::Result<End> {
     let mut signals = Signals::new(heeded(&[SIGHUP, SIGINT, SIGTERM]))?;
     let deadline = limit.map(|limit| Instant::now() + limit);
-    let from_terminal = io::IsTerminal::is_terminal(&io::stdin());
     let mut child = Supervised::start(command)?;
     loop {
         let left = deadline.map_or(LOOK_AGAIN, |deadline| deadline.saturating_duration_since(Instant::now()));
@@ -52,8 +51,8 @@ pub fn supervise(command: &mut Command, limit: Option<Duration>) -> io::Result<E
             child.kill()?;
             return Ok(End::TimedOut);
         }
-        for signal in signals.pending().filter(|&signal| signal != SIGINT || !from_terminal) {
-            if let Some(signal) = Signal::from_named_raw(signal) {
+        for signal in signals.pending().filter(|signal| !has_reached_the_command(signal)) {
+            if let Some(signal) = Signal::from_named_raw(signal.si_signo) {
                 child.signal(signal)?;
             }
         }

@@ -5,12 +5,12 @@ use std::process::{Child, Command, ExitStatus};
 
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
-use signal_hook::iterator::Signals;
 
 use crate::heeded::heeded;
 use crate::lab::{Context as _, Lab, LabError};
 use crate::namespace::{Porter, SOCKET, ask, end_with_us};
 use crate::topology::PlaceKind;
+use crate::typed::{Signals, has_reached_the_command};
 use crate::ucx::only_links;
 
 /// Runs `command` in a host or switch and passes signals on to it until it has ended.
@@ -53,15 +53,13 @@ pub fn visit(lab: &Lab, place: &str, command: &mut Command) -> Result<ExitStatus
 }
 
 fn wait_for(mut child: Child, mut signals: Signals) -> io::Result<ExitStatus> {
-    let from_terminal = io::IsTerminal::is_terminal(&io::stdin());
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
         for signal in signals.wait() {
-            // A signal that is typed at a terminal reaches both processes.
-            let passed_on = signal != SIGCHLD && !(from_terminal && matches!(signal, SIGINT | SIGQUIT));
-            if let Some(signal) = Signal::from_named_raw(signal).filter(|_| passed_on) {
+            let passed_on = signal.si_signo != SIGCHLD && !has_reached_the_command(&signal);
+            if let Some(signal) = Signal::from_named_raw(signal.si_signo).filter(|_| passed_on) {
                 match kill_process(Pid::from_child(&child), signal) {
                     Ok(()) | Err(rustix::io::Errno::SRCH) => {}
                     Err(error) => return Err(error.into()),

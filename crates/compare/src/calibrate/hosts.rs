@@ -11,22 +11,23 @@ use super::{Calibration, Figure};
 
 /// Measures.
 pub(super) fn measure(calibration: &Calibration<'_>) -> Result<Vec<Figure>, String> {
-    let rounds = || 0..calibration.rounds;
-    let tcp = rounds().map(|_| between_hosts()).collect::<Result<Vec<f64>, _>>();
+    let each = |one: fn(&Calibration<'_>) -> Result<f64, String>| -> Result<Vec<f64>, String> {
+        (0..calibration.rounds).map(|_| calibration.check_interrupted().and_then(|()| one(calibration))).collect()
+    };
     Ok(vec![
         Figure {
             name: "step_us",
-            values: tcp.map_err(|error| format!("no connection on loopback: {error}"))?,
+            values: each(|_| between_hosts().map_err(|error| format!("no connection on loopback: {error}")))?,
             how: "half of a round trip of 8 bytes over TCP, loopback, both ends polling as an MPI does".to_owned(),
         },
         Figure {
             name: "local_step_us",
-            values: rounds().map(|_| within_a_host()).collect(),
+            values: each(|_| Ok(within_a_host()))?,
             how: "half of a round trip through shared memory, both ends polling".to_owned(),
         },
         Figure {
             name: "local_byte_ns",
-            values: rounds().map(|_| sum(calibration.bytes)).collect(),
+            values: each(|calibration| Ok(sum(calibration.bytes)))?,
             how: format!("a vector of {} bytes copied, summed and copied again, one core", calibration.bytes),
         },
     ])

@@ -12,6 +12,7 @@ mod hosts;
 mod tree;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::statistics::median;
 
@@ -26,6 +27,18 @@ pub struct Calibration<'a> {
     pub rounds: u32,
     /// Bytes of a long vector.
     pub bytes: u64,
+    /// Not 0 once it is to end early, with nothing left of what it started: the signal that asked
+    /// for it.
+    pub interrupted_by: &'a AtomicUsize,
+}
+
+impl Calibration<'_> {
+    fn check_interrupted(&self) -> Result<(), String> {
+        match self.interrupted_by.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            signal => Err(format!("interrupted by signal {signal}")),
+        }
+    }
 }
 
 /// One figure as it was measured.

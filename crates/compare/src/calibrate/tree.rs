@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use trib_lab::{Lab, LabLaunch, LabName, Lifetime, Local, Topology};
 
@@ -108,15 +108,18 @@ impl Jobs<'_> {
         };
         let cannot = |error: std::io::Error| format!("cannot run {}: {error}", self.calibration.program.display());
         let mut launch = Launch::start((0..ranks).map(command).collect(), &token).map_err(cannot)?;
-        let (mut readings, mut row) = (Vec::new(), None);
+        let (mut readings, mut row, mut heard) = (Vec::new(), None, Instant::now());
         while row.is_none() {
-            match launch.next(PATIENCE) {
+            self.calibration.check_interrupted()?;
+            match launch.next(LOOK_AGAIN) {
                 Ok(Line::Gate { .. }) => {
+                    heard = Instant::now();
                     readings.push(cpu::used(self.node).cpu_ns);
                     launch.open_gate().map_err(cannot)?;
                 }
                 Ok(Line::Row(measured)) => row = Some(measured),
                 Ok(Line::Unsupported { unsupported }) => return Err(unsupported),
+                Err(Silence::Timeout) if heard.elapsed() < PATIENCE => {}
                 Err(Silence::Timeout) => return Err(format!("a job of {ranks} ranks said nothing for a minute")),
                 Err(Silence::Ended(words)) => return Err(format!("a job of {ranks} ranks ended: {words}")),
             }
@@ -136,3 +139,5 @@ const CHILDREN: u32 = 4;
 const LONG: u32 = 12;
 const SHORT: u32 = 2000;
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest time that a signal waits.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::io::FdFlags;
 use std::net::SocketAddr;
 
 use super::Lifetime;
@@ -129,6 +130,8 @@ fn detach(command: &mut Command, setting: Setting, lifetime: Lifetime, pid_file:
         let mut line = [0; 1024];
         let length = rustix::io::read(&own, &mut line)?;
         let written = rustix::io::write(pid_file.as_fd(), &line[..length])?;
+        // The daemon keeps the file open, and so the lock, for as long as it runs.
+        rustix::io::fcntl_setfd(&pid_file, FdFlags::empty())?;
         if written == length { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
     };
     // SAFETY: between fork and exec the closure makes system calls on its own stack only; it
@@ -137,9 +140,13 @@ fn detach(command: &mut Command, setting: Setting, lifetime: Lifetime, pid_file:
     Ok(())
 }
 
+/// Creates a pid file, with a lock on it that lasts until nobody has the file open. It shows that
+/// the daemon runs to those to whom its id means nothing: processes of other PID namespaces.
 fn create(path: &Path) -> Result<File, LabError> {
     let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path);
-    file.context(|| format!("create {}", path.display()))
+    let file = file.context(|| format!("create {}", path.display()))?;
+    flock(&file, FlockOperation::NonBlockingLockShared).context(|| format!("lock {}", path.display()))?;
+    Ok(file)
 }
 
 /// The last lines of a log, each indented.

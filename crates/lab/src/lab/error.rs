@@ -104,6 +104,13 @@ pub enum LabError {
     /// This cannot be done from inside the laboratory.
     #[error("this cannot be done from inside the laboratory, where the machine's processes cannot be seen")]
     Inside,
+    /// Its processes are in another PID namespace.
+    #[error(
+        "{} belongs to processes that cannot be seen from here: they run in another PID namespace, outside of this \
+         laboratory or container, or inside of one. Do this where they were started",
+        .0.display()
+    )]
+    Elsewhere(PathBuf),
     /// A percentage that makes no sense.
     #[error("{0} is no percentage of packets: more than 0, at most 100")]
     Percent(f64),

@@ -5,10 +5,12 @@
 //!   NAME.lock             held while a command starts or stops the laboratory
 //!   NAME/
 //!     boot                the boot it was started in: process ids of another boot mean nothing
+//!     pid-namespace       and the PID namespace: those of another mean nothing either
+//!     owner               of one that ends with a process: this process
 //!     topology.toml       what the manager was given
 //!     credentials/        the fabric's keys
 //!     jobs                the manager's own state, where it may be started again
-//!     PROCESS.pid .log    of every daemon, and of the keeper
+//!     PROCESS.pid .log    of every daemon, and of the keeper, which holds a lock on PROCESS.pid
 //!     places, hosts       what the keeper is to make: names of places, and their /etc/hosts
 //!     places.json         what the keeper has made
 //!     faults.json         what is broken on purpose
@@ -100,10 +102,22 @@ impl StateFolder {
         &self.path
     }
 
-    /// Makes an empty folder and notes the boot.
+    /// Makes an empty folder and notes the boot and our PID namespace.
     pub(crate) fn create(&self) -> Result<(), LabError> {
         create_private(&self.path)?;
+        self.write(NAMESPACE, pid_namespace()?.as_bytes())?;
         self.write("boot", boot_id()?.as_bytes())
+    }
+
+    /// Notes that the laboratory is to end with this process.
+    pub(crate) fn write_owner(&self) -> Result<(), LabError> {
+        self.write(OWNER, &fs::read(OWN_STAT).context(|| format!("read {OWN_STAT}"))?)
+    }
+
+    /// Whether the process with which the laboratory was to end has ended.
+    pub(crate) fn has_lost_its_owner(&self) -> Result<bool, LabError> {
+        let owner = self.path.join(OWNER);
+        Ok(owner.exists() && self.process_of(&owner)?.is_none())
     }
 
     /// Writes a file that only we may read; it appears whole or not at all.
@@ -162,13 +176,31 @@ impl StateFolder {
             return Ok(Vec::new());
         }
         let mut processes = Vec::new();
-        for entry in fs::read_dir(&self.path).context(|| format!("read {}", self.path.display()))? {
-            let path = entry.context(|| format!("read {}", self.path.display()))?.path();
-            if path.extension().is_some_and(|extension| extension == "pid") {
-                processes.extend(self.process_of(&path)?);
-            }
+        for pid_file in self.pid_files()? {
+            processes.extend(self.process_of(&pid_file)?);
         }
         Ok(processes)
+    }
+
+    /// Refuses a laboratory with processes in a PID namespace that is not ours. They can be neither
+    /// seen nor ended from here; only the locks that they hold tell of them.
+    pub(crate) fn check_in_sight(&self) -> Result<(), LabError> {
+        if self.runs_elsewhere()? { Err(LabError::Elsewhere(self.path.clone())) } else { Ok(()) }
+    }
+
+    /// Whether something of it runs in a PID namespace that is not ours.
+    pub(crate) fn runs_elsewhere(&self) -> Result<bool, LabError> {
+        if !self.is_of_another_namespace()? {
+            return Ok(false);
+        }
+        for path in self.pid_files()? {
+            let file = File::open(&path).context(|| format!("open {}", path.display()))?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(true),
+                tried => tried.context(|| format!("lock {}", path.display()))?,
+            }
+        }
+        Ok(false)
     }
 
     /// Removes the folder and tells whether there was one.
@@ -188,7 +220,17 @@ impl StateFolder {
         }
     }
 
+    fn pid_files(&self) -> Result<Vec<PathBuf>, LabError> {
+        let entries = fs::read_dir(&self.path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let entries = entries.context(|| format!("read {}", self.path.display()))?;
+        let is_pid_file = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "pid");
+        Ok(entries.iter().map(fs::DirEntry::path).filter(is_pid_file).collect())
+    }
+
     fn process_of(&self, pid_file: &Path) -> Result<Option<Process>, LabError> {
+        if self.is_of_another_namespace()? {
+            return Ok(None);
+        }
         let line = fs::read_to_string(pid_file).unwrap_or_default();
         let Some(id) = ProcessId::from_stat(&line) else {
             return Ok(None);
@@ -199,6 +241,12 @@ impl StateFolder {
     fn is_of_this_boot(&self) -> Result<bool, LabError> {
         let noted = fs::read_to_string(self.path.join("boot")).unwrap_or_default();
         Ok(noted == boot_id()?)
+    }
+
+    /// Earlier versions noted no PID namespace; what they started counts as of ours.
+    fn is_of_another_namespace(&self) -> Result<bool, LabError> {
+        let noted = fs::read_to_string(self.path.join(NAMESPACE)).unwrap_or_default();
+        Ok(!noted.is_empty() && noted != pid_namespace()?)
     }
 }
 
@@ -241,7 +289,19 @@ fn boot_id() -> Result<String, LabError> {
     fs::read_to_string(BOOT_ID).context(|| format!("read {BOOT_ID}"))
 }
 
+/// Our PID namespace, as its link in /proc reads.
+fn pid_namespace() -> Result<String, LabError> {
+    let link = fs::read_link(OWN_NAMESPACE).context(|| format!("read {OWN_NAMESPACE}"))?;
+    Ok(link.to_string_lossy().into_owned())
+}
+
+/// The file that notes the PID namespace.
+const NAMESPACE: &str = "pid-namespace";
+/// The file that names the process with which the laboratory is to end.
+pub(super) const OWNER: &str = "owner";
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+const OWN_NAMESPACE: &str = "/proc/self/ns/pid";
+const OWN_STAT: &str = "/proc/self/stat";
 
 #[cfg(test)]
 mod tests {
@@ -289,6 +349,27 @@ mod tests {
         assert_eq!(folder.processes().unwrap().len(), 1);
         folder.write("boot", b"another").unwrap();
         assert_eq!(folder.processes().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn processes_of_another_pid_namespace_are_nobody_and_keep_the_folder_while_they_run() {
+        let scratch = Scratch::new();
+        let folder = StateFolder::lock(scratch.path(), &LabName::new("a").unwrap()).unwrap();
+        folder.create().unwrap();
+        folder.write_owner().unwrap();
+        folder.write("self.pid", &fs::read(OWN_STAT).unwrap()).unwrap();
+        let daemon = File::open(folder.path().join("self.pid")).unwrap();
+        flock(&daemon, FlockOperation::LockShared).unwrap();
+        assert!(!folder.has_lost_its_owner().unwrap());
+        folder.check_in_sight().unwrap();
+        folder.write(NAMESPACE, b"pid:[1]").unwrap();
+        assert!(folder.processes().unwrap().is_empty() && folder.process("self").unwrap().is_none());
+        assert!(matches!(folder.check_in_sight(), Err(LabError::Elsewhere(_))));
+        drop(daemon);
+        folder.check_in_sight().unwrap();
+        assert!(folder.has_lost_its_owner().unwrap());
+        fs::remove_file(folder.path().join(NAMESPACE)).unwrap();
+        assert_eq!(folder.processes().unwrap().len(), 1);
     }
 
     #[test]

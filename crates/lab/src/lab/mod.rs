@@ -41,6 +41,7 @@ use crate::namespace::Doors;
 use crate::process::{self, Process};
 use crate::topology::Topology;
 pub(crate) use error::Context;
+use folder::OWNER;
 pub(crate) use folder::StateFolder;
 use record::{Daemon, Record};
 
@@ -66,7 +67,8 @@ pub struct LabLaunch<'a> {
 #[serde(rename_all = "snake_case")]
 pub enum Lifetime {
     /// It ends with the value that [`Lab::up`] returns, or with the process that holds this value,
-    /// however that process ends. A [`Topology::Local`] ends only when the value is dropped.
+    /// however that process ends. A [`Topology::Local`] whose process was killed before it could
+    /// drop the value is ended by the next `up` of any laboratory.
     Owned,
     /// It ends when a process calls [`Lab::down`].
     Detached,
@@ -102,13 +104,15 @@ impl Lab {
     ///
     /// # Errors
     /// [`LabError::Different`] when it runs with another topology, [`LabError::Running`] when it
-    /// runs and the caller wanted to own it. When something fails, `up` ends what this call has
+    /// runs and the caller wanted to own it, [`LabError::Elsewhere`] when it runs in another PID
+    /// namespace. When something fails, `up` ends what this call has
     /// started and nothing that ran before. The logs stay where the error says until the next `up`
     /// or `down`.
     pub fn up(launch: &LabLaunch<'_>) -> Result<Self, LabError> {
         launch.topology.check()?;
         sweep(launch.base)?;
         let folder = StateFolder::lock(launch.base, launch.name)?;
+        folder.check_in_sight()?;
         if let Some(found) = Self::worth_keeping(&folder, launch)? {
             found.check_as_asked(launch)?;
             return if found.ended().is_empty() { Ok(found) } else { start::repair(launch, &folder, found) };
@@ -117,6 +121,9 @@ impl Lab {
             info!("cleared what was left of an earlier laboratory {:?}", launch.name.as_str());
         }
         folder.create()?;
+        if launch.lifetime == Lifetime::Owned {
+            folder.write_owner()?;
+        }
         let started = start::start(launch, &folder);
         if started.is_err() {
             end_processes(&folder)?;
@@ -140,6 +147,7 @@ impl Lab {
         };
         // Another command may be starting it, and then its file tells.
         let folder = self.lock()?;
+        folder.check_in_sight()?;
         if folder.process(daemon)?.is_some() {
             return Err(LabError::Runs(daemon.to_owned()));
         }
@@ -177,11 +185,15 @@ impl Lab {
 
     /// Ends every process of the laboratory and removes its folder. Returns whether there was
     /// anything.
+    ///
+    /// # Errors
+    /// [`LabError::Elsewhere`] when it runs in another PID namespace.
     pub fn down(base: &Path, name: &LabName) -> Result<bool, LabError> {
         if !base.exists() {
             return Ok(false);
         }
         let folder = StateFolder::lock(base, name)?;
+        folder.check_in_sight()?;
         let something = end_all(&folder)?;
         folder.vanish();
         Ok(something)
@@ -256,13 +268,15 @@ fn find_keeper(folder: &StateFolder) -> Result<Option<Keeper>, LabError> {
     Ok(process.map(|process| Keeper { pid: process.id().pid, doors, inside: false, _lifeline: None }))
 }
 
-/// Removes what is left of laboratories with places whose keeper was killed.
+/// Removes what is left of laboratories whose keeper or owner was killed.
 fn sweep(base: &Path) -> Result<(), LabError> {
     for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
         let name = entry.file_name().to_str().and_then(|name| LabName::new(name).ok());
-        let Some(name) = name.filter(|_| entry.path().join(format!("{KEEPER}.pid")).exists()) else { continue };
+        let has_keeper = entry.path().join(format!("{KEEPER}.pid")).exists();
+        let Some(name) = name.filter(|_| has_keeper || entry.path().join(OWNER).exists()) else { continue };
         let Some(folder) = StateFolder::try_lock(base, &name)? else { continue };
-        if folder.process(KEEPER)?.is_none() {
+        let is_left_over = has_keeper && folder.process(KEEPER)?.is_none() || folder.has_lost_its_owner()?;
+        if is_left_over && !folder.runs_elsewhere()? {
             end_all(&folder)?;
             folder.vanish();
             info!("cleared what was left of laboratory {:?}", name.as_str());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use tracing::info;
-use trib_lab::{Lab, LabLaunch, LabName, Lifetime, Local, Topology, default_base};
+use trib_lab::{Lab, LabError, LabLaunch, LabName, Lifetime, Local, Topology, default_base};
 
 use super::lab::failure;
 use super::shell::quoted;
@@ -102,7 +102,11 @@ impl Up {
         let base = default_base();
         // What the command line leaves open is taken from the fabric that runs, so that a bare `up`
         // always finds it.
-        let running = Lab::find(&base, &name).map_err(failure)?.map(|lab| lab.topology().clone());
+        let running = match Lab::find(&base, &name) {
+            // Whether something of it runs is for `up` to say.
+            Err(LabError::Record(_)) => None,
+            found => found.map_err(failure)?.map(|lab| lab.topology().clone()),
+        };
         let usual = match running {
             Some(Topology::Local(local)) => local,
             _ => Local { leaves: 2, workers: 1, backups: 0, shared_host: false },

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output, Stdio};
 
-use trib_lab::process::ProcessId;
+use trib_lab::process::{Process, ProcessId};
 use trib_lab::{Lab, LabName, default_base};
 
 /// A fabric of this test's own, which is taken down however the test ends.
@@ -115,6 +115,26 @@ fn a_node_that_was_killed_is_started_again_and_nothing_else_changes() {
     assert_eq!(after.len(), 5);
     let kept: Vec<_> = before.iter().filter(|process| after.contains(process)).collect();
     assert_eq!(kept.len(), 4);
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_no_obstacle_once_nothing_runs() {
+    let local = Local::new("record");
+    let up = local.up(&[]);
+    assert!(up.status.success(), "{}", text(&up.stderr));
+    let record = default_base().join(&local.name).join("lab.json");
+    let processes = local.processes();
+    std::fs::write(&record, r#"{"manager": 5}"#).unwrap();
+    let refused = local.up(&[]);
+    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stderr));
+    for id in processes {
+        let process = Process::open(id).unwrap().expect("a refused `up` ends nothing");
+        process.signal(rustix::process::Signal::KILL).unwrap();
+        process.wait(std::time::Duration::from_secs(5)).unwrap();
+    }
+    let again = local.up(&[]);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    assert_eq!(local.processes().len(), 4);
 }
 
 #[test]

@@ -78,6 +78,93 @@ fn what_is_killed_and_started_again_beside_a_command_ends_with_the_laboratory() 
 }
 
 #[test]
+fn commands_inside_leave_the_laboratory_alone() {
+    let script = "folder=$($trib lab exec h0 -- sh -c 'echo $TRIB_LAB')
+        inside() { $trib lab exec h0 -- $trib \"$@\" 2>&1 || echo code $?; }
+        inside fabric up --local --name inner-$$ > /dev/null
+        inside fabric down --local --name inner-$$ > /dev/null
+        inside lab up --hosts 3 --leaf-ports 2 --name $TRIB_LAB
+        inside lab down --name $TRIB_LAB
+        inside fabric up --local --name $TRIB_LAB
+        inside fabric down --local --name $TRIB_LAB
+        $trib lab exec h0 -- $trib status > /dev/null
+        $trib lab status | grep -o running; ls $folder/lab.json";
+    let Some(output) = beside("inside", SMALL, script) else { return };
+    let printed = text(&output.stdout);
+    assert!(output.status.success(), "{printed}{}", text(&output.stderr));
+    let refusals = printed.matches("cannot be seen from here").count();
+    assert_eq!((refusals, printed.matches("code 2\n").count()), (4, 4), "{printed}");
+    assert_eq!(printed.matches("running\n").count(), 4, "{printed}");
+}
+
+/// Types Ctrl-C ten times at a terminal in which a laboratory's command runs a program in a place,
+/// and later sends SIGINT with kill to `trib lab up` alone. After each, SIGTERM asks the program
+/// how many SIGINTs have come: of signals that wait, the lower number comes first.
+const TERMINAL: &str = r#"
+import os, pty, select, signal, sys, time
+program = """import signal
+heeded = {signal.SIGINT, signal.SIGTERM}
+signal.pthread_sigmask(signal.SIG_BLOCK, heeded)
+print("ready", flush=True)
+count = 0
+while True:
+    if signal.sigwait(heeded) == signal.SIGINT:
+        count += 1
+        print("interrupted", flush=True)
+    elif count:
+        print("in all", count, flush=True)
+        count = 0
+    else:
+        break
+"""
+null, trib, name = sys.argv[1] == "null", sys.argv[2], sys.argv[3]
+child, terminal = pty.fork()
+if child == 0:
+    if null:
+        os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+    up = [trib, "lab", "up", "--hosts", "1", "--leaf-ports", "1", "--name", name, "--"]
+    os.execv(trib, up + [trib, "lab", "exec", "h0", "--", "python3", "-c", program])
+told, deadline = b"", time.monotonic() + 60
+def expect(words):
+    global told
+    while words not in told:
+        came = select.select([terminal], [], [], max(0, deadline - time.monotonic()))[0]
+        more = os.read(terminal, 4096) if came else b""
+        if not more:
+            os.kill(child, signal.SIGKILL)
+            sys.exit(told.decode() + "\nand not: " + words.decode())
+        told += more
+    before, told = told.split(words, 1)
+    return before.decode()
+def counted():
+    os.kill(child, signal.SIGTERM)
+    expect(b"in all ")
+    return expect(b"\r\n")
+expect(b"ready")
+for _ in range(10):
+    os.write(terminal, b"\x03")
+    expect(b"interrupted")
+typed = counted()
+os.kill(child, signal.SIGINT)
+expect(b"interrupted")
+print("typed", typed, "sent", counted())
+os.kill(child, signal.SIGTERM)
+os.waitpid(child, 0)
+"#;
+
+#[test]
+fn what_is_typed_comes_once_and_what_is_sent_comes_too_whatever_stdin_is() {
+    if beside("terminal", SMALL, "true").is_none() {
+        return;
+    }
+    for stdin in ["null", "terminal"] {
+        let name = format!("{stdin}-{}", std::process::id());
+        let output = Command::new("python3").args(["-c", TERMINAL, stdin, TRIB, &name]).output().unwrap();
+        assert_eq!(text(&output.stdout), "typed 10 sent 1\n", "{stdin}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn what_does_not_exist_is_wrong_usage_and_tells_what_does() {
     let Some(output) = beside("usage", SMALL, "$trib lab exec h3 -- true") else { return };
     assert_eq!(output.status.code(), Some(2));

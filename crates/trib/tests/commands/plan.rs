@@ -1,9 +1,14 @@
-//! `trib topology` and `trib plan`: files in, drawings and plans out.
+//! `trib topology` and `trib plan`: files in, drawings and plans out, and nothing left of a
+//! calibration.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use trib_lab::process::ProcessId;
+use trib_lab::{Lab, LabName, default_base};
 
 /// A folder of the test's own, which is removed however the test ends.
 struct Folder(PathBuf);
@@ -139,6 +144,76 @@ fn every_plan_names_its_constants_and_where_they_are_from() {
     assert!(status == Some(2) && stderr.contains("there is no constant `hops`; there are hop_us"), "{stderr}");
     let (status, stderr) = failing(&["plan", "--hosts", "h0"]);
     assert!(status == Some(2), "{stderr}");
+}
+
+/// A calibration that runs, with the processes of its fabric.
+struct Calibration {
+    trib: Child,
+    name: LabName,
+    fabric: Vec<ProcessId>,
+}
+
+impl Calibration {
+    fn begin() -> Self {
+        let mut trib = Command::new(env!("CARGO_BIN_EXE_trib"));
+        trib.args(["plan", "--calibrate", "--rounds", "100"]).stdin(Stdio::null()).stdout(Stdio::null());
+        trib.env("TRIB_LOG", "warn");
+        let mut trib = trib.spawn().unwrap();
+        let name = LabName::new(&format!("calibrate-{}", trib.id())).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let fabric = loop {
+            if let Some(fabric) = Lab::find(&default_base(), &name).unwrap() {
+                break fabric;
+            }
+            assert!(Instant::now() < deadline && trib.try_wait().unwrap().is_none(), "no fabric comes up");
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let fabric: Vec<_> = fabric.daemon_names().map(|daemon| fabric.process(daemon).unwrap().id()).collect();
+        assert_eq!(fabric.len(), 3);
+        Self { trib, name, fabric }
+    }
+
+    /// Ends it by a signal and tells how it ended.
+    fn end(&mut self, signal: Signal) -> ExitStatus {
+        kill_process(Pid::from_child(&self.trib), signal).unwrap();
+        self.trib.wait().unwrap()
+    }
+
+    fn is_gone(&self) -> bool {
+        !self.fabric.iter().any(|process| process.is_running()) && !default_base().join(self.name.as_str()).exists()
+    }
+}
+
+impl Drop for Calibration {
+    fn drop(&mut self) {
+        let _ = self.trib.kill();
+        let _ = self.trib.wait();
+        let _ = Lab::down(&default_base(), &self.name);
+    }
+}
+
+#[test]
+fn a_calibration_that_a_signal_ends_takes_its_fabric_down() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut calibration = Calibration::begin();
+        assert_eq!(calibration.end(signal).code(), Some(128 + signal.as_raw()));
+        assert!(calibration.is_gone(), "its fabric is left after {signal:?}");
+    }
+}
+
+#[test]
+fn the_fabric_of_a_calibration_that_was_killed_is_taken_down_by_the_next_up() {
+    let mut calibration = Calibration::begin();
+    assert_eq!(calibration.end(Signal::KILL).code(), None);
+    let other = format!("next-{}", std::process::id());
+    stdout(&["fabric", "up", "--leaves", "1", "--name", &other]);
+    stdout(&["fabric", "down", "--name", &other]);
+    // Another test's `up` may be at it, and then the one above leaves it to that one.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !calibration.is_gone() {
+        assert!(Instant::now() < deadline, "its fabric is left");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]

@@ -75,7 +75,8 @@ fn serve_until_owner_ends<E: Display>(
             return;
         }
         if asked && let Err(error) = take(listener, find) {
-            eprintln!("cannot serve a process in a place: {error}");
+            // Who read stderr may have gone; others still ask.
+            let _ = writeln!(io::stderr(), "cannot serve a process in a place: {error}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `trib bench compare`: Tributary and its peers, measured on laboratory fabrics.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -117,7 +118,10 @@ impl Arguments {
             let network = LabNetwork::up(shape, &program).map_err(|error| error.to_string())?;
             Ok(Box::new(network) as Box<dyn Network>)
         };
-        let mut progress = |text: &str| eprintln!("compare: {:>4} s  {text}", start.elapsed().as_secs());
+        let mut progress = |text: &str| {
+            // Whoever read stderr may have gone; the figures are still wanted.
+            let _ = writeln!(io::stderr(), "compare: {:>4} s  {text}", start.elapsed().as_secs());
+        };
         let wishes = self.wishes()?;
         scenario::wanted(&wishes).map_err(Failure::Usage)?;
         let mut comparison =

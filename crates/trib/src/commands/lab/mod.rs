@@ -91,6 +91,7 @@ pub(super) fn failure(error: LabError) -> Failure {
         | LabError::Process { .. }
         | LabError::Runs(_)
         | LabError::Inside
+        | LabError::Elsewhere(_)
         | LabError::Percent(_) => Failure::Usage(error.to_string()),
         LabError::Unavailable(_) | LabError::Unknown(_) | LabError::Unsafe { .. } | LabError::Io { .. } => {
             Failure::environment(error)

@@ -2,10 +2,13 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use trib_compare::calibrate::{Calibration, Figure, calibrate};
 use trib_compare::machine::Machine;
-use trib_lab::default_base;
+use trib_lab::{default_base, heeded};
 use trib_topology::predict::{About, Constant, Measured, written};
 
 use crate::commands::own_program;
@@ -17,9 +20,15 @@ use crate::stdout;
 pub(super) fn run(rounds: u32, out: Option<&Path>) -> Result<ExitCode, Failure> {
     log::init_tool();
     let (program, base) = (own_program()?, default_base());
-    let calibration = Calibration { program: &program, base: &base, rounds, bytes: VECTOR };
+    let interrupted_by = interruption()?;
+    let calibration =
+        Calibration { program: &program, base: &base, rounds, bytes: VECTOR, interrupted_by: &interrupted_by };
     let machine = Machine::here();
-    let figures = calibrate(&calibration).map_err(Failure::Environment)?;
+    let figures = calibrate(&calibration);
+    if let signal @ 1.. = interrupted_by.load(Ordering::Relaxed) {
+        return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX)));
+    }
+    let figures = figures.map_err(Failure::Environment)?;
     let about = About {
         machine: format!("{}, {} cores", machine.processor, machine.cores),
         kernel: machine.kernel.clone(),
@@ -41,6 +50,16 @@ pub(super) fn run(rounds: u32, out: Option<&Path>) -> Result<ExitCode, Failure> 
             .map_err(|error| Failure::Environment(format!("cannot write {}: {error}", path.display())))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Becomes the number of a signal that is to end the calibration. It must not end this process at
+/// once: the fabric of the calibration would be left.
+fn interruption() -> Result<Arc<AtomicUsize>, Failure> {
+    let caught = Arc::new(AtomicUsize::new(0));
+    for signal in heeded(&[SIGHUP, SIGINT, SIGTERM]) {
+        signal_hook::flag::register_usize(signal, caught.clone(), signal as usize).map_err(Failure::environment)?;
+    }
+    Ok(caught)
 }
 
 /// Bytes of a vector that is longer than any cache of one core.
