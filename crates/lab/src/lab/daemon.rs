@@ -140,8 +140,8 @@ fn detach(command: &mut Command, setting: Setting, lifetime: Lifetime, pid_file:
     Ok(())
 }
 
-/// Creates a pid file, with a lock on it that lasts until nobody has the file open. It shows that
-/// the daemon runs to those to whom its id means nothing: processes of other PID namespaces.
+/// Creates a pid file, with a lock on it that lasts until nobody has the file open. It shows
+/// processes of other PID namespaces, in which the daemon's id means nothing, that it runs.
 fn create(path: &Path) -> Result<File, LabError> {
     let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path);
     let file = file.context(|| format!("create {}", path.display()))?;

@@ -119,7 +119,7 @@ impl Arguments {
             Ok(Box::new(network) as Box<dyn Network>)
         };
         let mut progress = |text: &str| {
-            // Whoever read stderr may have gone; the figures are still wanted.
+            // The reader of stderr may have gone; the figures are still wanted.
             let _ = writeln!(io::stderr(), "compare: {:>4} s  {text}", start.elapsed().as_secs());
         };
         let wishes = self.wishes()?;
