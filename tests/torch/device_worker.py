@@ -4,7 +4,9 @@ What is shown is that the backend asks for the right calls in the right order; w
 them, `make test-gpu` shows on one.
 """
 
+import gc
 import json
+import time
 
 import stand_in
 import torch
@@ -13,6 +15,8 @@ import tributary.torch
 from stand_in import on_device, read
 
 COUNT = 100_003
+#: How long a stream does not go on, in seconds.
+LONG = 300
 
 
 def values(rank, count=COUNT):
@@ -85,6 +89,22 @@ def a_future_in_another_stream(rank):
     assert work._arrival._event in other.awaited, "the future was fulfilled before the result had come"
 
 
+def an_abort_waits_for_no_device():
+    """A stream that does not go on, as one does whose kernel waits for a rank that has died."""
+    groups = [dist.new_group(), dist.group.WORLD]
+    while groups:
+        group, tensor = groups.pop(0), stand_in.empty(torch.ones(1), COUNT)
+        stand_in.sleep(LONG)
+        work = dist.all_reduce(tensor, group=group, async_op=True)
+        began = time.monotonic()
+        group.abort()
+        dist.destroy_process_group(group)
+        # Nobody holds the group any more: its memory is given up by a thread, which waits.
+        del group, work
+        gc.collect()
+        assert time.monotonic() - began < LONG / 2, "an abort has waited for a device"
+
+
 def main():
     dist.init_process_group("tributary")
     rank, size = dist.get_rank(), dist.get_world_size()
@@ -95,7 +115,7 @@ def main():
     counts = tributary.torch.counters()
     waits = {name: stand_in.count(name) for name in ("cuCtxSynchronize", "cuStreamSynchronize", "cuMemcpyDtoH")}
     out = stand_in.count("copy device-host")
-    dist.destroy_process_group()
+    an_abort_waits_for_no_device()
     print(json.dumps({"counts": counts, "waits": waits, "out": out, "recorded": len(stand_in.recorded)}))
 
 

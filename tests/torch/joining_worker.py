@@ -1,5 +1,6 @@
 """How ranks find each other in torch's store, whatever others have left there, and what they leave."""
 
+import gc
 import json
 import os
 import tempfile
@@ -12,11 +13,14 @@ from unittest import mock
 import torch
 import torch.distributed as dist
 import tributary.torch
+from torch._C import _distributed_c10d as c10d
 from tributary.errors import ExchangeError, InvalidError
 from tributary.torch import jobs, meeting, process_group
 
 #: Longer than anything takes here, in seconds.
 LIMIT = timedelta(seconds=20)
+#: Whether this torch aborts process groups of all backends.
+ABORTS = hasattr(dist.ProcessGroup, "abort")
 
 
 class Ranks:
@@ -105,29 +109,134 @@ def every_kind_of_store(ranks):
                     raise AssertionError("a rank has met nobody and was told nothing")
 
 
-def an_aborted_group_leaves_nothing(ranks):
+def ranks_that_wait_for_another_one(ranks):
+    """All are told in words when the limit has passed, also those that rank 0 has answered."""
+    options = options_for(ranks, "incomplete", timedelta(seconds=2), ranks.size + 1)
+    ranks.wait_for_all("they begin")
+    try:
+        process_group.create(options, None)
+    except dist.DistBackendError as told:
+        missing = f"rank {ranks.size}"
+        assert missing in str(told) or (ranks.rank != 0 and "rank 0" in str(told)), told
+    else:
+        raise AssertionError(f"there is no rank {ranks.size}, and a group of it")
+    # Rank 0 has the store.
+    ranks.wait_for_all("they have been told")
+
+
+def a_rank_that_stops_joining(ranks):
+    """Who waits for its bytes is told which one it is."""
+    exchange = jobs.StoreExchange(ranks.part(f"stops/{ranks.rank}"), 0, 2, timedelta(seconds=0.1))
+    other = jobs.StoreExchange(ranks.part(f"stops/{ranks.rank}"), 1, 2, timedelta(seconds=0.1))
+    for call, words in ((lambda: exchange.gather(b"mine"), "rank 1 has stopped"), (lambda: other.broadcast(None, 4), "rank 0 has stopped")):
+        try:
+            call()
+        except ExchangeError as told:
+            assert words in str(told), told
+        else:
+            raise AssertionError("bytes came that nobody has left")
+
+
+def options_for(ranks, name, limit=LIMIT, size=None):
+    """What torch gives a backend that is to make the default process group."""
+    size = size or ranks.size
+    return types.SimpleNamespace(
+        store=ranks.part(name), group_rank=ranks.rank, group_size=size, timeout=limit, global_ranks_in_group=[], group_id="0"
+    )
+
+
+def abort():
+    """Aborts all process groups. Older torch does so with its own backends alone."""
+    if ABORTS:
+        dist.distributed_c10d._abort_process_group()
+        return
+    for group in list(dist.distributed_c10d._world.pg_names):
+        group.abort()
+    dist.destroy_process_group()
+
+
+def wait_for_end_of_threads(before):
+    """Returns when there are no more threads than before."""
+    deadline = time.monotonic() + LIMIT.total_seconds()
+    while threading.active_count() > before:
+        assert time.monotonic() < deadline, threading.enumerate()
+        time.sleep(0.01)
+
+
+def a_group_that_is_given_up_leaves_nothing(ranks):
     """Neither its job nor its threads."""
     before = threading.active_count()
-    for number in range(3):
-        ranks.init("aborted")
+    for number, give_up in enumerate((abort, dist.destroy_process_group, abort)):
+        ranks.init("given up")
         context = tributary.torch.current()
         dist.new_group()
         dist.all_reduce(torch.ones(4), async_op=True).get_future().wait()
         ranks.wait_for_all(f"all are done, {number}")
-        dist.distributed_c10d._abort_process_group()
+        give_up()
         assert tributary.torch.current() is None
         assert repr(context).endswith(", left>"), context
+        wait_for_end_of_threads(before)
+
+
+def a_dropped_group_leaves_nothing(ranks):
+    """The same where nobody gives it up: older torch drops a process group that is destroyed."""
+    before = threading.active_count()
+    for number in range(3):
+        group = process_group.create(options_for(ranks, f"dropped/{number}"), None)
+        context = tributary.torch.current()
+        options = c10d.AllreduceOptions()
+        if process_group._WAITS_HERE:
+            options.asyncOp = True
+        group.allreduce([torch.ones(4)], options).get_future().wait()
+        ranks.wait_for_all(f"nobody needs it, {number}")
+        assert context is not None
+        if number == 1:
+            # It may be garbage that another thread finds, which has something locked.
+            cycle = [group]
+            cycle.append(cycle)
+            del group, cycle
+            with context._lock:
+                gc.collect()
+        else:
+            del group
         deadline = time.monotonic() + LIMIT.total_seconds()
-        while threading.active_count() > before:
-            assert time.monotonic() < deadline, threading.enumerate()
+        while not repr(context).endswith(", left>"):
+            assert number == 1 and time.monotonic() < deadline, context
             time.sleep(0.01)
+        assert tributary.torch.current() is None
+        wait_for_end_of_threads(before)
+
+
+def operations_after_an_abort(ranks):
+    """All are refused at once, with words."""
+    for call in ("abort", "shutdown"):
+        group = process_group.create(options_for(ranks, f"after {call}"), None)
+        ranks.wait_for_all(f"all are here, {call}")
+        getattr(group, call)()
+        began = time.monotonic()
+        for operation in (
+            lambda group: group.alltoall_base(torch.ones(ranks.size), torch.ones(ranks.size), [], []),
+            lambda group: group.send([torch.ones(1)], 1 - ranks.rank),
+            lambda group: group.recv([torch.ones(1)], 1 - ranks.rank),
+            lambda group: group.recv_anysource([torch.ones(1)]),
+            lambda group: group.allreduce([torch.ones(1)]),
+        ):
+            try:
+                operation(group)
+            except dist.DistBackendError as told:
+                assert "this rank has left the process group" in str(told), told
+            else:
+                raise AssertionError("a group that was left goes on")
+        # Their limit is longer.
+        assert time.monotonic() - began < LIMIT.total_seconds() / 2
+        # A second time does nothing.
+        group.abort()
+        group.shutdown()
 
 
 def a_group_that_cannot_be_made_leaves_nothing(ranks):
     """The job that was joined for it is left."""
-    options = types.SimpleNamespace(
-        store=ranks.part("in vain"), group_rank=ranks.rank, group_size=ranks.size, timeout=LIMIT, global_ranks_in_group=[], group_id="0"
-    )
+    options = options_for(ranks, "in vain")
     with mock.patch.object(jobs, "group", side_effect=InvalidError("no group today")):
         try:
             process_group.create(options, None)
@@ -144,7 +253,11 @@ THINGS = [
     one_job_after_another,
     a_very_long_limit,
     every_kind_of_store,
-    an_aborted_group_leaves_nothing,
+    ranks_that_wait_for_another_one,
+    a_rank_that_stops_joining,
+    a_group_that_is_given_up_leaves_nothing,
+    a_dropped_group_leaves_nothing,
+    operations_after_an_abort,
     a_group_that_cannot_be_made_leaves_nothing,
 ]
 

@@ -115,6 +115,11 @@ def write_late(target, tensor):
     kept.append(tensor)
 
 
+def sleep(seconds):
+    """The stream goes on only after so long."""
+    ok(cuda.standInSleep(stream().cuda_stream, 10**6 * seconds))
+
+
 def read(tensor):
     """What work finds that is queued now."""
     stream().wait()

@@ -269,6 +269,8 @@ def steps_with_another_torch():
         for name, run, words in (
             ("collectives", functools.partial(collectives, 4), "every collective, type and operator on 4 ranks"),
             ("training", functools.partial(training, "ddp", 0.85), "DDP, a convolutional net"),
+            ("works", functools.partial(works, 3), "works, futures and messages between two ranks, as programs use them"),
+            ("joining", functools.partial(joining, 2), "ranks find each other in a used store, and leave nothing of a job behind"),
             ("device", device, "tensors of a device that a stand-in for CUDA's driver makes, on 3 ranks"),
         ):
             yield Step(f"{age}/{name}", run, f"{words}, with torch {version}", version, asked=True)

@@ -1,13 +1,16 @@
 """What programs do with works, futures and messages, each thing by itself, on every rank."""
 
+import functools
 import gc
 import json
+import os
 import sys
 import threading
 import time
 import traceback
 import weakref
 from datetime import timedelta
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -207,6 +210,67 @@ def a_group_is_given_up_after_a_wait_in_vain():
     dist.barrier()
 
 
+def a_future_asked_for_while_a_group_is_aborted():
+    """The thread that fulfils futures starts with the first of them. Another thread aborts the group
+    meanwhile, or a signal's handler does."""
+    start, rank = threading.Thread.start, dist.get_rank()
+    for is_handler in (False, True):
+        group = dist.new_group()
+        dist.barrier(group)
+        before = threading.active_count()
+        if rank == 0:
+            work, others = dist.all_reduce(torch.ones(4), group=group, async_op=True), []
+
+            def meanwhile(thread, group=group, is_handler=is_handler, others=others):
+                with mock.patch.object(threading.Thread, "start", start):
+                    if is_handler:
+                        group.abort()
+                    else:
+                        others.append(threading.Thread(target=group.abort))
+                        others[0].start()
+                        # It comes to its end now or when the thread has started.
+                        others[0].join(1)
+                start(thread)
+
+            with mock.patch.object(threading.Thread, "start", meanwhile):
+                future = work.get_future()
+            deadline = time.monotonic() + SOON
+            while not future.done() or threading.active_count() > before:
+                assert time.monotonic() < deadline, (future.done(), threading.enumerate())
+                time.sleep(0.01)
+        dist.barrier()
+        dist.destroy_process_group(group)
+
+
+def futures_that_two_threads_ask_for():
+    """One thread fulfils them, also where both are the first."""
+    group, begun, made, futures = dist.new_group(), threading.Barrier(2), [], []
+    let_first_go(group)
+    works = [dist.all_reduce(torch.ones(4), group=group, async_op=True) for _ in range(2)]
+
+    def ask(work):
+        begun.wait(SOON)
+        futures.append(work.get_future())
+
+    threads, thread_of = [threading.Thread(target=ask, args=[work]) for work in works], threading.Thread
+
+    def made_slowly(*arguments, **options):
+        time.sleep(0.1)
+        made.append(thread_of(*arguments, **options))
+        return made[-1]
+
+    with mock.patch.object(threading, "Thread", made_slowly):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    let_others_go(group)
+    for future in futures:
+        assert (future.wait()[0] == dist.get_world_size()).all()
+    assert len(futures) == 2 and len(made) <= 1, (futures, made)
+    dist.destroy_process_group(group)
+
+
 def works_that_nobody_asks_for():
     """A work that is dropped keeps no later one's tensors."""
     dist.all_reduce(torch.ones(4), async_op=True)
@@ -271,6 +335,8 @@ THINGS = [
     a_new_limit_for_messages,
     a_future_has_a_limit,
     a_group_is_given_up_after_a_wait_in_vain,
+    a_future_asked_for_while_a_group_is_aborted,
+    futures_that_two_threads_ask_for,
     works_that_nobody_asks_for,
     an_average_of_large_halves,
     a_factor_that_is_a_tensor,
@@ -280,8 +346,15 @@ THINGS = [
 
 
 def main():
-    # Torch asks a backend to connect at once when a program names its device.
-    dist.init_process_group("tributary", device_id=torch.device("cpu", 0))
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), size, rank == 0)
+    init = functools.partial(dist.init_process_group, "tributary", store=store, rank=rank, world_size=size)
+    try:
+        # Torch asks a backend to connect at once when a program names its device.
+        init(device_id=torch.device("cpu", 0))
+    except ValueError:
+        # Older torch wants that to be one of CUDA's.
+        init()
     passed, failed = [], {}
     for thing in THINGS:
         try:

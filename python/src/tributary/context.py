@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, Self
 
 from tributary import launch
 from tributary._native import BROADCAST, GATHER, PROGRESS, Counters, OutOfBand, Params, Prediction, lib
-from tributary.errors import InvalidError, check
+from tributary.errors import Error, InvalidError, check
 from tributary.group import Group
 from tributary.request import Request
 
@@ -171,11 +171,28 @@ class Context:
 
     def close(self) -> None:
         """Leaves the job: its groups are left, and what is outstanding fails. It waits at most a
-        second for frames that are still to be sent. A second call does nothing."""
+        second for frames that are still to be sent. A second call does nothing. No other thread is
+        inside a call of a group; `abandon` is for that."""
         for group in list(self._groups):
             group.free()
         with self._lock:
             handle, self._handle = self._handle, None
+        self._finalize(handle)
+
+    def abandon(self) -> None:
+        """Leaves the job as `close` does, while other threads may be inside calls of its groups,
+        and waits for no device. The memory of a group is given up once nobody holds it any more."""
+        with self._lock:
+            # No group is made from here on.
+            handle, self._handle = self._handle, None
+            groups = list(self._groups)
+        for group in groups:
+            # One that cannot be left is left with the job.
+            with contextlib.suppress(Error):
+                group.abandon()
+        self._finalize(handle)
+
+    def _finalize(self, handle: ctypes.c_void_p | None) -> None:
         if handle:
             check(lib.trib_finalize(handle))
         self._reap()

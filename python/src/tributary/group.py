@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A group of ranks and its collectives."""
 
+import _thread
+import contextlib
 import ctypes
+import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tributary._native import IN_PLACE, lib
@@ -44,6 +47,7 @@ class Group:
         self.name = name
         self.rank = members.index(context.rank)
         self.size = len(members)
+        self._is_abandoned = False
 
     def allreduce(self, source: V, op: str = "sum", out: V | None = None, *, dtype: str | None = None) -> V:
         """Reduces the members' vectors element by element; every member gets the result."""
@@ -160,8 +164,15 @@ class Group:
         if self._handle:
             check(lib.trib_group_leave(self._handle))
 
+    def abandon(self) -> None:
+        """Leaves the group while other threads may be inside its calls. Its memory is given up once
+        nobody holds it any more, by a thread of its own: that may wait for a device."""
+        self._is_abandoned = True
+        self.leave()
+
     def free(self) -> None:
-        """Leaves the group and gives up its memory. A second call does nothing."""
+        """Leaves the group and gives up its memory. A second call does nothing. No other thread is
+        inside a call of the group; `abandon` is for that."""
         handle, self._handle = self._handle, None
         if handle:
             check(lib.trib_group_free(handle))
@@ -206,12 +217,24 @@ class Group:
 
     def __del__(self) -> None:
         handle = getattr(self, "_handle", None)
-        if handle:
+        if not handle:
+            return
+        if not self._is_abandoned:
             lib.trib_group_free(handle)
+        elif not sys.is_finalizing():
+            # Where no thread can be made, the memory stays. `threading` would wait for its start.
+            with contextlib.suppress(RuntimeError):
+                _thread.start_new_thread(_free, (handle, self._context))
 
     def __repr__(self) -> str:
         name = f" {self.name}" if self.name else ""
         return f"<tributary.Group{name} rank {self.rank} of {self.size}{'' if self._handle else ', freed'}>"
+
+
+def _free(handle: ctypes.c_void_p, context: "Context") -> None:
+    """Gives up the memory of a group. Meanwhile the context holds the vectors of its operations."""
+    lib.trib_group_free(handle)
+    context._reap()
 
 
 def _way(operation: str, *vectors: Vector) -> tuple[Any, tuple[int, ...]]:

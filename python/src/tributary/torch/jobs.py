@@ -15,6 +15,7 @@ from datetime import timedelta
 import torch.distributed as dist
 
 from tributary.context import Context
+from tributary.errors import ExchangeError
 from tributary.group import Group
 from tributary.torch import meeting
 
@@ -42,14 +43,14 @@ class StoreExchange:
         name = f"gather/{next(self._round)}"
         self._names += [f"{name}/{rank}" for rank in range(self._size)]
         self._store.set(f"{name}/{self._rank}", mine)
-        return [self._take(f"{name}/{rank}") for rank in range(self._size)] if self._rank == 0 else None
+        return [self._take(f"{name}/{rank}", rank) for rank in range(self._size)] if self._rank == 0 else None
 
     def broadcast(self, mine: bytes | None, length: int) -> bytes:
         """Rank 0 leaves its bytes in the store, and the others take them."""
         name = f"broadcast/{next(self._round)}"
         self._names.append(name)
         if mine is None:
-            return self._take(name)
+            return self._take(name, 0)
         self._store.set(name, mine)
         return mine
 
@@ -59,9 +60,16 @@ class StoreExchange:
             for name in [*self._names, "done"]:
                 self._store.delete_key(name)
 
-    def _take(self, name: str) -> bytes:
-        self._store.wait([name], self._timeout)
-        return self._store.get(name)
+    def _take(self, name: str, other: int) -> bytes:
+        """What another rank leaves there."""
+        try:
+            self._store.wait([name], self._timeout)
+            return self._store.get(name)
+        except RuntimeError as failure:
+            raise ExchangeError(
+                f"rank {other} has stopped joining: it has left nothing in the store within {self._timeout.total_seconds():g} s "
+                f"({failure}). See what rank {other} has printed, and start all ranks again"
+            ) from failure
 
 
 def join(store: dist.Store, rank: int, size: int, timeout: timedelta, is_default: bool) -> Context:
@@ -89,10 +97,20 @@ def join(store: dist.Store, rank: int, size: int, timeout: timedelta, is_default
 
 def leave(context: Context) -> None:
     """Leaves a job, with all its groups."""
+    _forget(context)
+    context.close()
+
+
+def abandon(context: Context) -> None:
+    """The same, at once, while other threads may be inside calls of its groups."""
+    _forget(context)
+    context.abandon()
+
+
+def _forget(context: Context) -> None:
     global _current
     if _current is context:
         _current = None
-    context.close()
 
 
 def group(context: Context, ranks: Sequence[int] | None, name: str, timeout: timedelta) -> Group:

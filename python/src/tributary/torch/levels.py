@@ -272,9 +272,10 @@ class Levels:
         pipeline.held = None
 
     def leave(self) -> None:
-        """Leaves both levels at once: what is outstanding fails."""
+        """Leaves both levels at once: what is outstanding fails. Other threads may be inside calls
+        of both."""
         if self._between is not None:
-            self._between.leave()
+            self._between.abandon()
         self._on_host.abort()
 
     def close(self) -> None:

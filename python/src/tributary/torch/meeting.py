@@ -8,7 +8,8 @@ agents count for themselves. So rank 0 draws a name, and tells it only to ranks 
     rank r    hello/r = id, drawn anew
     rank 0    welcome/id = name, for each hello that it finds, again and again
     rank r    ack/name/r
-    all       meet below that name, when rank 0 has every ack
+    rank 0    go/name/r = nothing when it has every ack, or why it has not
+    all       meet below that name
 
 Rank 0 may answer a hello that another start has left. Nobody reads that answer, and the hello is
 replaced when its rank comes.
@@ -24,6 +25,9 @@ from tributary.errors import ExchangeError
 
 #: How long rank 0 waits before it looks again, in seconds: it begins with the least.
 LEAST_PAUSE, MOST_PAUSE = 0.001, 0.05
+#: How much longer than their limit others wait for rank 0, which knows who is missing and may have
+#: begun a little later, in seconds.
+GRACE = 1.0
 
 
 def meet(store: dist.Store, rank: int, size: int, timeout: timedelta) -> dist.Store:
@@ -54,19 +58,27 @@ def _lead(store: dist.Store, size: int, limit: float) -> str:
         if not missing:
             break
         if time.monotonic() > end:
-            raise ExchangeError(
+            why = (
                 f"after {limit:g} s only {size - len(missing)} of {size} ranks are there; missing: {_words(missing)}. Start all "
                 "ranks with one MASTER_ADDR and MASTER_PORT, or one store, and see what the missing ones have printed"
             )
+            _tell(store, name, size, why)
+            raise ExchangeError(why)
         time.sleep(pause)
         pause = min(2 * pause, MOST_PAUSE)
     for key in (*(f"ack/{name}/{rank}" for rank in range(1, size)), *(f"welcome/{hello}" for hello in answered)):
         store.delete_key(key)
+    _tell(store, name, size, "")
     return name
 
 
+def _tell(store: dist.Store, name: str, size: int, why_not: str) -> None:
+    for rank in range(1, size):
+        store.set(f"go/{name}/{rank}", why_not)
+
+
 def _follow(store: dist.Store, rank: int, timeout: timedelta) -> str:
-    own = secrets.token_hex(8)
+    own, end = secrets.token_hex(8), time.monotonic() + timeout.total_seconds()
     store.set(f"hello/{rank}", own)
     try:
         store.wait([f"welcome/{own}"], timeout)
@@ -77,6 +89,18 @@ def _follow(store: dist.Store, rank: int, timeout: timedelta) -> str:
             "ranks with one MASTER_ADDR and MASTER_PORT, or one store, and see what rank 0 has printed"
         ) from failure
     store.set(f"ack/{name}/{rank}", "1")
+    go = f"go/{name}/{rank}"
+    try:
+        store.wait([go], timedelta(seconds=max(end - time.monotonic(), 0) + GRACE))
+        why_not = store.get(go).decode()
+    except RuntimeError as failure:
+        raise ExchangeError(
+            f"rank 0 is there, and has not said within {timeout.total_seconds():g} s that all others are ({failure}). See what "
+            "rank 0 has printed"
+        ) from failure
+    store.delete_key(go)
+    if why_not:
+        raise ExchangeError(f"rank 0 has given up: {why_not}")
     return name
 
 

@@ -16,6 +16,8 @@ from tributary.torch.messages import Copies, Message, Peer
 
 #: The interfaces that Gloo uses, as torch's own backend reads it.
 INTERFACES_ENV = "GLOO_SOCKET_IFNAME"
+#: What is told of operations that come later.
+LEFT = "this rank has left the process group"
 
 
 class GlooGroup:
@@ -33,24 +35,34 @@ class GlooGroup:
         self._peers: dict[int, Peer] | None = None
         # Whether the program has set another limit than the one that Gloo knows for messages.
         self._has_own_limit = False
-        self._failure: Exception | None = None
+        # Why there is no Gloo group, nor will be.
+        self._why_not: str | None = None
         try:
             devices = _lazy_devices()
             if devices:
                 self._backend, self._peers = self._made(devices), {}
         except RuntimeError as failure:
             # Who uses nothing of Gloo can do without.
-            self._failure = failure
+            self._why_not = f"the tree has no such operation, and Gloo fails: {failure}"
 
     def backend(self) -> "dist.ProcessGroupGloo":
-        """The group. Raises `DistBackendError` where this torch or this host has no Gloo."""
-        if self._failure is not None:
-            raise dist.DistBackendError(f"the tree has no such operation, and Gloo fails: {self._failure}") from self._failure
-        if self._backend is None:
+        """The group. Raises `DistBackendError` where this torch or this host has no Gloo, and once
+        this rank has given the group up."""
+        # Another thread may give it up meanwhile: it says why before it takes it away.
+        made = self._backend
+        self._check()
+        if made is None:
             if not dist.is_gloo_available():
                 raise dist.DistBackendError("the tree has no such operation, and this torch has no Gloo to do it with")
-            self._backend = dist.ProcessGroupGloo(self._store, self._rank, self._size, self._timeout)
-        return self._backend
+            made = self._backend = dist.ProcessGroupGloo(self._store, self._rank, self._size, self._timeout)
+            if self._why_not is not None:
+                self._backend = None
+                self._check()
+        return made
+
+    def _check(self) -> None:
+        if self._why_not is not None:
+            raise dist.DistBackendError(self._why_not)
 
     def _made(self, devices: list[Any]) -> "dist.ProcessGroupGloo":
         options = dist.ProcessGroupGloo._Options()
@@ -80,11 +92,12 @@ class GlooGroup:
 
     def _with(self, other: int, begin: Callable[[], Any], copies: Copies) -> Any:
         """Begins a message from or to another member."""
-        if self._peers is not None:
-            if other not in self._peers:
-                self._peers[other] = Peer(f"gloo to {other}")
+        # Another thread may give the group up meanwhile.
+        peers = self._peers
+        if peers is not None:
+            peer = peers.get(other) or peers.setdefault(other, Peer(f"gloo to {other}"))
             message = Message(copies, self._timeout)
-            if self._peers[other].is_to_begin(begin, message):
+            if peer.is_to_begin(begin, message):
                 return message
         return self._begun(begin(), copies)
 
@@ -95,10 +108,12 @@ class GlooGroup:
 
     def close(self) -> None:
         """Gives the group up."""
+        self._why_not = LEFT
         self._backend, self._peers = None, None
 
     def abort(self) -> None:
         """Gives the group up without waiting for what it has under way, as its end does."""
+        self._why_not = LEFT
         last, self._backend, self._peers = [self._backend], None, None
         if last[0] is not None:
             threading.Thread(target=last.clear, name="gloo: end", daemon=True).start()

@@ -10,6 +10,7 @@ it is here under both names.
 import collections
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -24,11 +25,12 @@ from tributary.errors import Error
 from tributary.group import Group
 from tributary.request import Request
 from tributary.torch import hosts, jobs
+from tributary.torch.departure import Departure
 from tributary.torch.levels import LEAST, OPERATORS_OF_NCCL, Levels, Pipeline
 from tributary.torch.naming import NAME, NamedGroup
 from tributary.torch.nccl import TYPES as TYPES_OF_NCCL
 from tributary.torch.nccl import HostGroup
-from tributary.torch.others import GlooGroup
+from tributary.torch.others import LEFT, GlooGroup
 from tributary.torch.recorder import Record
 from tributary.torch.reduction import Reduction, average, reduction
 from tributary.torch.staging import is_staged_by_library, joined, room, split, staged
@@ -114,6 +116,11 @@ class ProcessGroupTributary(NamedGroup):
         #: How many operations went which way, by `tree.` or `gloo.` and the call's name; `nccl.`
         #: counts those of the tree that NCCL has reduced or spread on each host.
         self.counts: collections.Counter[str] = collections.Counter()
+        # It is left once: by a call, or when the program has dropped it. At the interpreter's exit
+        # all is left as it is: the process ends, and the job hears of that.
+        self._departure = Departure(self._completer, group, self._gloo, context if owns_context else None)
+        self._at_drop = weakref.finalize(self, self._departure.leave_aside)
+        self._at_drop.atexit = False
 
     # Reductions
 
@@ -365,19 +372,21 @@ class ProcessGroupTributary(NamedGroup):
     def abort(self) -> None:
         """Leaves the group at once, and the job if this group has joined it: what is outstanding fails,
         here and on the other members. Torch calls nothing else afterwards."""
-        self._completer.end(self._group.leave)
-        if self._levels is not None:
-            self._levels.leave()
-        self._gloo.abort()
-        if self._owns_context:
-            jobs.leave(self._context)
+        if self._at_drop.detach() is not None:
+            self._departure.leave()
 
     def shutdown(self) -> None:
-        """Leaves the group, and the job if this group has joined it."""
+        """Leaves the group, and the job if this group has joined it. One that was aborted is left
+        already."""
+        if not self._at_drop.alive:
+            return
         self._completer.close(self._seconds, self._group.leave)
         self._gloo.close()
         if self._levels is not None:
             self._levels.close()
+        if self._at_drop.detach() is None:
+            # Another thread has aborted it meanwhile.
+            return
         self._group.free()
         if self._owns_context:
             jobs.leave(self._context)
@@ -420,7 +429,8 @@ class ProcessGroupTributary(NamedGroup):
                 late.wait(self._limit(call.options))
         except Error as failure:
             record.fail(failure)
-            raise dist.DistBackendError(self._completer.words(failure)) from failure
+            words = self._completer.words(failure) if self._at_drop.alive else LEFT
+            raise dist.DistBackendError(words) from failure
         if call.finish is not None:
             call.finish()
         record.end()
@@ -443,7 +453,8 @@ class ProcessGroupTributary(NamedGroup):
         if how is not None and (vector.dtype not in TYPES_OF_NCCL or how.code not in OPERATORS_OF_NCCL):
             return None
         if not self._is_agreed:
-            self._levels, self._is_agreed = self._agree(vector.device), True
+            self._departure.levels = self._levels = self._agree(vector.device)
+            self._is_agreed = True
         levels = self._levels
         if levels is None:
             return None

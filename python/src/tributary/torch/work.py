@@ -130,12 +130,10 @@ class Work(dist.Work):
             made = self._future = OperationFuture(self, devices(self._arrival))
         if self.over:
             self._fulfil(self._failure)
-        elif self._completer.is_here() or self._completer.has_ended:
+        elif self._completer.is_here() or not self._completer.watch(self, self._timeout):
             # What hangs on a future asks for another one, or the group is given up: nobody else would
             # fulfil that.
             self.complete(self._timeout)
-        else:
-            self._completer.watch(self, self._timeout)
         return made
 
     def complete(self, timeout: float | None) -> None:
@@ -281,8 +279,11 @@ class Completer:
         self._works: queue.SimpleQueue[tuple[Work, float | None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._has_given_up = False
-        #: Whether the thread takes no more works.
-        self.has_ended = False
+        # Held while works are taken or no more are. A signal's handler may end what it interrupts,
+        # so the thread that holds this may come again.
+        self._taking = threading.RLock()
+        # Whether the thread takes no more works.
+        self._has_ended = False
         #: Whether what hangs on futures has begun operations of the group.
         self.is_chained = False
 
@@ -290,12 +291,17 @@ class Completer:
         """What a program is told of a failure."""
         return f"{failure}. {ORDER}" if self.is_chained and isinstance(failure, MismatchError) else str(failure)
 
-    def watch(self, work: Work, timeout: float | None) -> None:
-        """Waits for the work, after those before it, until `timeout` seconds from now."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            self._thread.start()
-        self._works.put((work, None if timeout is None else time.monotonic() + timeout))
+    def watch(self, work: Work, timeout: float | None) -> bool:
+        """Waits for the work, after those before it, until `timeout` seconds from now. It returns
+        false where the thread takes no more works."""
+        with self._taking:
+            if self._has_ended:
+                return False
+            self._works.put((work, None if timeout is None else time.monotonic() + timeout))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+            return not self._has_ended
 
     def is_here(self) -> bool:
         """Whether the caller is called by this thread."""
@@ -308,24 +314,31 @@ class Completer:
     def end(self, leave: Callable[[], None]) -> None:
         """Ends the thread soon: `leave` makes the works fail that it has been given. What hangs on
         their futures may take longer, and is waited for a moment only."""
-        self.has_ended = True
-        if self._thread is not None:
-            self._works.put(None)
+        self._take_no_more()
         leave()
-        if self._thread is not None and not self.is_here():
-            self._thread.join(MOMENT)
+        if (thread := self._other()) is not None:
+            thread.join(MOMENT)
 
     def close(self, timeout: float, leave: Callable[[], None]) -> None:
         """Ends the thread after the works that it has been given. Where that takes longer than
         `timeout` seconds, `leave` is to end them."""
-        self.has_ended = True
-        if self._thread is not None and not self.is_here():
-            self._works.put(None)
-            self._thread.join(0 if self._has_given_up else timeout)
-            if self._thread.is_alive():
+        self._take_no_more()
+        if (thread := self._other()) is not None:
+            thread.join(0 if self._has_given_up else timeout)
+            if thread.is_alive():
                 leave()
-                self._thread.join()
-            self._thread = None
+                thread.join()
+
+    def _take_no_more(self) -> None:
+        with self._taking:
+            self._has_ended = True
+            # It ends the thread, also one that is about to start.
+            self._works.put(None)
+
+    def _other(self) -> threading.Thread | None:
+        """The thread, if it has started and is not the one that asks."""
+        thread = self._thread
+        return None if thread is None or thread.ident is None or self.is_here() else thread
 
     def _run(self) -> None:
         while (item := self._works.get()) is not None:
