@@ -234,6 +234,13 @@ def operations_after_an_abort(ranks):
         group.shutdown()
 
 
+def end_after_an_abort(ranks):
+    """The program ends at once, and what ends Gloo is not cut off in the middle of it."""
+    group = process_group.create(options_for(ranks, "at the end"), None)
+    group.alltoall_base(torch.ones(ranks.size), torch.ones(ranks.size), [], []).wait()
+    group.abort()
+
+
 def a_group_that_cannot_be_made_leaves_nothing(ranks):
     """The job that was joined for it is left."""
     options = options_for(ranks, "in vain")
@@ -268,6 +275,7 @@ def main():
         thing(ranks)
     ranks.wait_for_all("the end")
     print(json.dumps({"passed": [thing.__name__ for thing in THINGS]}), flush=True)
+    end_after_an_abort(ranks)
 
 
 if __name__ == "__main__":

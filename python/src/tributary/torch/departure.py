@@ -6,13 +6,12 @@ Torch 2.6 tells no backend but its own that a process group is destroyed.
 
 import contextlib
 import os
-import threading
 from typing import TYPE_CHECKING
 
 from tributary.context import Context
 from tributary.errors import Error
 from tributary.group import Group
-from tributary.torch import jobs
+from tributary.torch import aside, jobs
 from tributary.torch.others import GlooGroup
 from tributary.torch.work import Completer
 
@@ -57,6 +56,4 @@ class Departure:
             with contextlib.suppress(Error):
                 self.leave()
 
-        aside = threading.Thread(target=run, name="process group: end", daemon=True)
-        aside.start()
-        aside.join(PATIENCE)
+        aside.start("process group: end", run).join(PATIENCE)

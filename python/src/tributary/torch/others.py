@@ -3,7 +3,6 @@
 
 import functools
 import os
-import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 from tributary.group import Group
+from tributary.torch import aside
 from tributary.torch.messages import Copies, Message, Peer
 
 #: The interfaces that Gloo uses, as torch's own backend reads it.
@@ -116,7 +116,7 @@ class GlooGroup:
         self._why_not = LEFT
         last, self._backend, self._peers = [self._backend], None, None
         if last[0] is not None:
-            threading.Thread(target=last.clear, name="gloo: end", daemon=True).start()
+            aside.start("gloo: end", last.clear)
 
 
 def _room(tensors: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Copies]:
