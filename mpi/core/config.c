@@ -127,6 +127,13 @@ static uint32_t read_mode(void)
     return MODE_ON;
 }
 
+bool config_requires(void)
+{
+    const char *text = runtime_setting("TRIB_MPI");
+
+    return text != NULL && text[0] != '\0' ? strcmp(text, "require") == 0 : hcoll_requires();
+}
+
 /* The length of a collective's name but for the ending of the form for large counts. */
 static size_t length_of_both(const char *name)
 {

@@ -49,6 +49,10 @@ struct config {
  * stderr and replaced by its default. */
 void config_read(struct config *config);
 
+/* Whether this process's environment says that a program without the tree is to end. Nothing is
+ * said of what makes no sense. */
+bool config_requires(void);
+
 /* Reads a whole number from this process's environment. Returns false if there is none, with a line
  * on stderr if there is something else. */
 bool config_read_number(const char *variable, uint64_t *number);

@@ -148,6 +148,13 @@ int hcoll_enabled(void)
     return text == NULL ? -1 : strcmp(text, "0") != 0 && strcmp(text, "false") != 0;
 }
 
+bool hcoll_requires(void)
+{
+    const char *text = value_of("HCOLL_ENABLE_SHARP");
+
+    return text != NULL && (strcmp(text, "3") == 0 || strcmp(text, "4") == 0) && hcoll_enabled() != 0;
+}
+
 void hcoll_read(struct config *config)
 {
     read_enable_sharp(config);

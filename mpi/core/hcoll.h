@@ -13,6 +13,9 @@
  * exist here is said on stderr, once for all variables that have no meaning. */
 void hcoll_read(struct config *config);
 
+/* Whether they say that a program without the tree is to end. */
+bool hcoll_requires(void);
+
 /* What OMPI_MCA_coll_hcoll_enable says: 1, 0, or -1 if nothing. */
 int hcoll_enabled(void);
 

@@ -127,8 +127,8 @@ static void leave_all_to_mpi(int lacking)
     static const struct timespec spoken_for = {.tv_sec = 1};
     bool speaks = ompi_comm_rank(&ompi_mpi_comm_world.comm) == (lacking == 0 ? 1 : 0);
 
-    config_read(&job.config);
-    bool ends = job.config.mode == MODE_REQUIRE;
+    bool ends = config_requires();
+
     if (speaks)
         notice("the collectives of this program stay with the MPI%s: rank %d runs without Tributary's component; install it on its "
                "host, and let coll_tributary_enable be 1 there",

@@ -255,10 +255,12 @@ class Component(test_mpi.Programs):
             # What mpirun passes on goes to the first of the two applications.
             lacking = (":", "-np", "2", PROGRAMS / "first_calls")
             _, err, report = self.run_one(fabric, 2, PROGRAMS / "first_calls", *lacking, timeout=60)
-            required = Mpi(fabric, 2, PROGRAMS / "first_calls", *lacking, through="component", env={"TRIB_MPI": "require"})
+            required = Mpi(fabric, 2, PROGRAMS / "first_calls", *lacking, through="component",
+                           env={"TRIB_MPI": "", "HCOLL_ENABLE_SHARP": "3", "HCOLL_UNHEARD": "1"})
             code, _, ended, _ = required.end(60)
         self.assertNotEqual(code, 0, ended)
         self.assertIn("and TRIB_MPI=require ends it: rank 2 runs without", ended)
+        self.assertEqual(ended.count("tributary:"), 1, ended)
         self.assertIsNone(report)
         told = [line for line in err.splitlines() if line.startswith("tributary:")]
         self.assertEqual(len(told), 1, err)

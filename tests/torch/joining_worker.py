@@ -109,6 +109,24 @@ def every_kind_of_store(ranks):
                     raise AssertionError("a rank has met nobody and was told nothing")
 
 
+def one_that_comes_late(ranks):
+    """The limit counts from the start of each: who came first has waited longer by the end than that."""
+    limit, found = timedelta(seconds=6), {}
+
+    def be(store, rank, seconds):
+        time.sleep(seconds)
+        found[rank] = meeting.meet(store, rank, 3, limit)
+
+    store = dist.HashStore()
+    begins = {1: 0.0, 0: 3.0, 2: 7.8}
+    threads = [threading.Thread(target=be, args=[store, rank, seconds]) for rank, seconds in begins.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == [0, 1, 2], found
+
+
 def ranks_that_wait_for_another_one(ranks):
     """All are told in words when the limit has passed, also those that rank 0 has answered."""
     options = options_for(ranks, "incomplete", timedelta(seconds=2), ranks.size + 1)
@@ -126,8 +144,7 @@ def ranks_that_wait_for_another_one(ranks):
 
 def a_rank_that_stops_joining(ranks):
     """Who waits for its bytes is told which one it is."""
-    exchange = jobs.StoreExchange(ranks.part(f"stops/{ranks.rank}"), 0, 2, timedelta(seconds=0.1))
-    other = jobs.StoreExchange(ranks.part(f"stops/{ranks.rank}"), 1, 2, timedelta(seconds=0.1))
+    exchange, other = (jobs.StoreExchange(ranks.part(f"stops/{ranks.rank}"), rank, 2, timedelta(seconds=2)) for rank in (0, 1))
     for call, words in ((lambda: exchange.gather(b"mine"), "rank 1 has stopped"), (lambda: other.broadcast(None, 4), "rank 0 has stopped")):
         try:
             call()
@@ -260,6 +277,7 @@ THINGS = [
     one_job_after_another,
     a_very_long_limit,
     every_kind_of_store,
+    one_that_comes_late,
     ranks_that_wait_for_another_one,
     a_rank_that_stops_joining,
     a_group_that_is_given_up_leaves_nothing,

@@ -143,9 +143,10 @@ fn detach(command: &mut Command, setting: Setting, lifetime: Lifetime, pid_file:
 /// Creates a pid file, with a lock on it that lasts until nobody has the file open. It shows
 /// processes of other PID namespaces, in which the daemon's id means nothing, that it runs.
 fn create(path: &Path) -> Result<File, LabError> {
-    let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path);
+    let file = OpenOptions::new().create(true).truncate(true).read(true).write(true).mode(0o600).open(path);
     let file = file.context(|| format!("create {}", path.display()))?;
-    flock(&file, FlockOperation::NonBlockingLockShared).context(|| format!("lock {}", path.display()))?;
+    // Not every file system that a folder may be on has locks. Without them nothing tells those.
+    let _ = flock(&file, FlockOperation::NonBlockingLockShared);
     Ok(file)
 }
 

@@ -194,10 +194,10 @@ impl StateFolder {
             return Ok(false);
         }
         for path in self.pid_files()? {
-            let file = File::open(&path).context(|| format!("open {}", path.display()))?;
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(true),
-                tried => tried.context(|| format!("lock {}", path.display()))?,
+            let file = OpenOptions::new().read(true).write(true).open(&path);
+            let file = file.context(|| format!("open {}", path.display()))?;
+            if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::WOULDBLOCK) {
+                return Ok(true);
             }
         }
         Ok(false)

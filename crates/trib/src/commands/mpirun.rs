@@ -107,9 +107,11 @@ fn reads_applications_from_a_file(words: &[OsString]) -> bool {
 fn values_of(option: &str) -> usize {
     match option {
         "np" | "n" | "c" | "N" | "npernode" | "ppn" | "host" | "hosts" | "H" | "hostfile" | "machinefile" | "f"
-        | "default-hostfile" | "map-by" | "bind-to" | "rank-by" | "rankfile" | "x" | "wdir" | "wd" | "path"
-        | "prefix" | "tune" | "am" | "output-filename" | "genvlist" | "envlist" | "launcher" | "bootstrap"
-        | "iface" => 1,
+        | "default-hostfile" | "map-by" | "bind-to" | "rank-by" | "rankfile" | "rf" | "x" | "wdir" | "wd" | "path"
+        | "prefix" | "tune" | "am" | "output" | "output-filename" | "stdin" | "tmpdir" | "report-uri"
+        | "preload-files" | "launch-agent" | "personality" | "timeout" | "genvlist" | "envlist" | "launcher"
+        | "launcher-exec" | "bootstrap" | "bootstrap-exec" | "iface" | "outfile-pattern" | "errfile-pattern"
+        | "usize" => 1,
         "mca" | "gmca" | "prtemca" | "pmixmca" | "omca" | "genv" | "env" => 2,
         _ => 0,
     }
@@ -163,6 +165,7 @@ mod tests {
         };
         assert!(reads("--oversubscribe --app applications") && reads("-configfile applications"));
         assert!(reads("--host sh --mca btl sh --hostfile /etc/hosts --app applications"), "values are no programs");
+        assert!(reads("--tmpdir /scratch -rf /etc/hosts --app a") && reads("-outfile-pattern /tmp/o -configfile a"));
         assert!(!reads("-np 2 --host n1 /on/hosts/alone/solver -configfile in.cfg"), "that word is the program's");
         assert!(!reads("-np 2 sh --app applications"), "that word is the program's");
     }

@@ -20,8 +20,8 @@ _started: "weakref.WeakSet[threading.Thread]" = weakref.WeakSet()
 def start(name: str, run: Callable[[], object]) -> threading.Thread:
     """Calls `run` in a thread of that name."""
     thread = threading.Thread(target=run, name=name, daemon=True)
-    _started.add(thread)
     thread.start()
+    _started.add(thread)
     return thread
 
 

@@ -36,12 +36,14 @@ class Departure:
     def leave(self) -> None:
         """Leaves all of it: what is outstanding fails, here and on the other members. Other threads
         may be inside the process group's calls, and no device is waited for."""
-        self._completer.end(self._group.abandon)
-        if self.levels is not None:
-            self.levels.leave()
-        self._gloo.abort()
-        if self._context is not None:
-            jobs.abandon(self._context)
+        # The job is left whatever becomes of the rest.
+        with contextlib.ExitStack() as rest:
+            if self._context is not None:
+                rest.callback(jobs.abandon, self._context)
+            rest.callback(self._gloo.abort)
+            if self.levels is not None:
+                rest.callback(self.levels.leave)
+            self._completer.end(self._group.abandon)
 
     def leave_aside(self) -> None:
         """The same in another thread, which is waited for. A process group may be dropped between
@@ -53,7 +55,9 @@ class Departure:
 
         def run() -> None:
             # Nobody is there to be told.
-            with contextlib.suppress(Error):
+            with contextlib.suppress(Error, RuntimeError):
                 self.leave()
 
-        aside.start("process group: end", run).join(PATIENCE)
+        # At the interpreter's end there are no more threads; then all is left as it is.
+        with contextlib.suppress(RuntimeError):
+            aside.start("process group: end", run).join(PATIENCE)

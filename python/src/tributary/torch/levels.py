@@ -274,9 +274,11 @@ class Levels:
     def leave(self) -> None:
         """Leaves both levels at once: what is outstanding fails. Other threads may be inside calls
         of both."""
-        if self._between is not None:
-            self._between.abandon()
-        self._on_host.abort()
+        try:
+            if self._between is not None:
+                self._between.abandon()
+        finally:
+            self._on_host.abort()
 
     def close(self) -> None:
         """Gives NCCL's communicators and the group between hosts up."""

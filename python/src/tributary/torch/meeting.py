@@ -25,8 +25,7 @@ from tributary.errors import ExchangeError
 
 #: How long rank 0 waits before it looks again, in seconds: it begins with the least.
 LEAST_PAUSE, MOST_PAUSE = 0.001, 0.05
-#: How much longer than their limit others wait for rank 0, which knows who is missing and may have
-#: begun a little later, in seconds.
+#: How much longer than their limit others wait for rank 0, which knows who is missing, in seconds.
 GRACE = 1.0
 
 
@@ -78,7 +77,7 @@ def _tell(store: dist.Store, name: str, size: int, why_not: str) -> None:
 
 
 def _follow(store: dist.Store, rank: int, timeout: timedelta) -> str:
-    own, end = secrets.token_hex(8), time.monotonic() + timeout.total_seconds()
+    own = secrets.token_hex(8)
     store.set(f"hello/{rank}", own)
     try:
         store.wait([f"welcome/{own}"], timeout)
@@ -91,11 +90,12 @@ def _follow(store: dist.Store, rank: int, timeout: timedelta) -> str:
     store.set(f"ack/{name}/{rank}", "1")
     go = f"go/{name}/{rank}"
     try:
-        store.wait([go], timedelta(seconds=max(end - time.monotonic(), 0) + GRACE))
+        # Rank 0 began before it said welcome, so that it says what becomes of this within a limit.
+        store.wait([go], timeout + timedelta(seconds=GRACE))
         why_not = store.get(go).decode()
     except RuntimeError as failure:
         raise ExchangeError(
-            f"rank 0 is there, and has not said within {timeout.total_seconds():g} s that all others are ({failure}). See what "
+            f"rank 0 is there, and has not said within {timeout.total_seconds() + GRACE:g} s that all others are ({failure}). See what "
             "rank 0 has printed"
         ) from failure
     store.delete_key(go)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tree has no operation for: a Gloo group of the same ranks."""
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable, Sequence
@@ -116,7 +117,9 @@ class GlooGroup:
         self._why_not = LEFT
         last, self._backend, self._peers = [self._backend], None, None
         if last[0] is not None:
-            aside.start("gloo: end", last.clear)
+            # Where no thread can be made, it ends here.
+            with contextlib.suppress(RuntimeError):
+                aside.start("gloo: end", last.clear)
 
 
 def _room(tensors: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Copies]:

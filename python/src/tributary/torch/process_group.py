@@ -381,12 +381,12 @@ class ProcessGroupTributary(NamedGroup):
         if not self._at_drop.alive:
             return
         self._completer.close(self._seconds, self._group.leave)
-        self._gloo.close()
-        if self._levels is not None:
-            self._levels.close()
         if self._at_drop.detach() is None:
             # Another thread has aborted it meanwhile.
             return
+        self._gloo.close()
+        if self._levels is not None:
+            self._levels.close()
         self._group.free()
         if self._owns_context:
             jobs.leave(self._context)
