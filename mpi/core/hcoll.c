@@ -33,18 +33,30 @@ static bool is_given(const char *name)
 
 /* 0: off; 1: where it pays; 2: wherever it can be; 3: or the program ends; 4: as 3, and every
  * collective that the tree has, whatever its length. */
-static void read_enable_sharp(struct config *config)
+static bool is_level(const char *text)
+{
+    return text[0] >= '0' && text[0] <= '4' && text[1] == '\0';
+}
+
+/* The mode of a level of HCOLL_ENABLE_SHARP. */
+static uint32_t mode_of(const char *level)
 {
     static const uint32_t MODES[] = {MODE_OFF, MODE_ON, MODE_FORCE, MODE_REQUIRE, MODE_REQUIRE};
+
+    return MODES[level[0] - '0'];
+}
+
+static void read_enable_sharp(struct config *config)
+{
     const char *text = value_of("HCOLL_ENABLE_SHARP");
 
     if (text == NULL || is_given("TRIB_MPI"))
         return;
-    if (text[0] < '0' || text[0] > '4' || text[1] != '\0') {
+    if (!is_level(text)) {
         notice("HCOLL_ENABLE_SHARP='%s' is none of 0, 1, 2, 3 and 4; it is ignored", text);
         return;
     }
-    config->mode = MODES[text[0] - '0'];
+    config->mode = mode_of(text);
     if (text[0] == '4') {
         config->min_bytes = 0;
         config->max_bytes = UINT64_MAX;
@@ -152,7 +164,7 @@ bool hcoll_requires(void)
 {
     const char *text = value_of("HCOLL_ENABLE_SHARP");
 
-    return text != NULL && (strcmp(text, "3") == 0 || strcmp(text, "4") == 0) && hcoll_enabled() != 0;
+    return text != NULL && is_level(text) && mode_of(text) == MODE_REQUIRE && hcoll_enabled() != 0;
 }
 
 void hcoll_read(struct config *config)

@@ -126,7 +126,6 @@ static void leave_all_to_mpi(int lacking)
 {
     static const struct timespec spoken_for = {.tv_sec = 1};
     bool speaks = ompi_comm_rank(&ompi_mpi_comm_world.comm) == (lacking == 0 ? 1 : 0);
-
     bool ends = config_requires();
 
     if (speaks)

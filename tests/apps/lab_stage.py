@@ -44,10 +44,8 @@ class Laboratory(Place):
         variables = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "WM_PROJECT_DIR": "/usr/share/openfoam"}
         parameters = {}
         if MODES[how] is not None:
-            variables |= {"TRIB_MPI": MODES[how]}
+            variables |= {"TRIB_MPI": MODES[how], "TRIB_MPI_REPORT_FILE": str(report)}
             parameters = {"mca_base_component_path": f"SYSTEM_DEFAULT:{COMPONENTS}:USER_DEFAULT", "coll_tributary_enable": "1"}
-        if MODES[how] is not None:
-            variables["TRIB_MPI_REPORT_FILE"] = str(report)
         if "profile" in how:
             variables["TRIB_MPI_PROFILE"] = "1"
         command = [

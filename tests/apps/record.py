@@ -9,8 +9,8 @@ from launch import BUILD, COMPONENTS
 TESTED = ("trib", "libtributary.so", "libtrib_mpi*.so")
 
 
-def digest_of(files, *words):
-    digest = hashlib.sha256("".join(words).encode())
+def digest_of(files, word=""):
+    digest = hashlib.sha256(word.encode())
     for file in files:
         if file.is_file():
             digest.update(hashlib.sha256(file.read_bytes()).digest())

@@ -101,8 +101,8 @@ class ProcessGroupTributary(NamedGroup):
         self._owns_context = owns_context
         # How sums of floating-point numbers are taken.
         self._sums = os.environ.get(hosts.SUMS_ENV) or "plain"
-        # NCCL on each host, from the first long vector of a device on, if there is use for it.
-        self._levels: Levels | None = None
+        # Whether the members have agreed, with the first long vector of a device, if there is use for
+        # NCCL on each host.
         self._is_agreed = False
         # What stands in the store of an earlier process group of that name leads nowhere.
         self._own_store = dist.PrefixStore(jobs.number(group, timeout), store)
@@ -385,8 +385,8 @@ class ProcessGroupTributary(NamedGroup):
             # Another thread has aborted it meanwhile.
             return
         self._gloo.close()
-        if self._levels is not None:
-            self._levels.close()
+        if (levels := self._departure.levels) is not None:
+            levels.close()
         self._group.free()
         if self._owns_context:
             jobs.leave(self._context)
@@ -453,9 +453,9 @@ class ProcessGroupTributary(NamedGroup):
         if how is not None and (vector.dtype not in TYPES_OF_NCCL or how.code not in OPERATORS_OF_NCCL):
             return None
         if not self._is_agreed:
-            self._departure.levels = self._levels = self._agree(vector.device)
+            self._departure.levels = self._agree(vector.device)
             self._is_agreed = True
-        levels = self._levels
+        levels = self._departure.levels
         if levels is None:
             return None
         if vector.device != levels.device:
