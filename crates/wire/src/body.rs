@@ -149,6 +149,9 @@ impl Fault {
                 format!("the member list names a rank twice or outside the job (seen at node {node})")
             }
             Reason::MemberDead => format!("{a} died or lost its connection to node {node}"),
+            Reason::MemberLeft if self.rank_a == self.rank_b => {
+                format!("{a} left the group while it was in use")
+            }
             Reason::MemberLeft => format!("{a} left the group while {b} still uses it"),
             Reason::Mismatch => match &self.signatures {
                 Some((one, other)) => format!(

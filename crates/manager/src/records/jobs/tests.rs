@@ -92,9 +92,12 @@ fn a_fault_is_told_with_the_names_of_the_job_and_by_its_own_nodes_only() {
     let by_name = |node: &str, fault: &Fault| jobs.told(id, node, Some(fault), "in the node's words");
     let dead = "node b of the reduction tree is gone or does not answer";
     let died = "rank 0 on h0 (PID 42) died or lost its connection to node b";
+    let left = Fault { reason: trib_wire::Reason::MemberLeft, ..dead_node(1) };
+    let by_itself = "rank 0 on h0 (PID 42) left the group while it was in use";
     let check = || {
         assert_eq!(by_name("a", &dead_node(1)).as_deref(), Some(dead));
         assert_eq!(by_name("b", &rank).as_deref(), Some(died));
+        assert_eq!(by_name("b", &left).as_deref(), Some(by_itself), "no rank stands on its other side");
         assert!(by_name("a", &dead_node(7)).unwrap().contains("node (unknown) of"), "a node that the job has not");
         let own = jobs.told(id, "b", None, "an error\u{1b}[2J").unwrap();
         assert_eq!(own, "b: an error\u{fffd}[2J");
