@@ -56,6 +56,14 @@ uint32_t config_timeout_ms(void)
     return (uint32_t)(text != NULL && parse(&TIMEOUT, text, &value) && value > 0 ? value : TIMEOUT.fallback);
 }
 
+/* Whether libtributary reads this text, too: it joins with no such limit, and says why. */
+static bool is_read_by_the_library(const struct setting *setting, const char *text)
+{
+    const char *own = getenv(setting->name);
+
+    return setting == &TIMEOUT && own != NULL && strcmp(own, text) == 0;
+}
+
 static uint64_t number(const struct setting *setting)
 {
     const char *text = runtime_setting(setting->name);
@@ -65,6 +73,8 @@ static uint64_t number(const struct setting *setting)
         return setting->fallback;
     if (parse(setting, text, &value))
         return value;
+    if (is_read_by_the_library(setting, text))
+        return setting->fallback;
     notice("%s='%s' is not a number%s; the default is used. Give a whole number up to %llu%s", setting->name, text,
            setting->bytes ? " of bytes" : "", (unsigned long long)setting->largest,
            setting->bytes ? ", where K, M and G may follow the digits" : "");

@@ -85,12 +85,16 @@ pub unsafe extern "C" fn reduce_support(dtype: c_int, op: c_int, supported: *mut
     })
 }
 
-/// Memory goes: what is still under way over it ends here.
+/// Memory goes: what is still under way over it ends here. NCCL 2.20 to 2.22 also give the handle
+/// of a registration that had failed, none, while operations over other memory are under way.
 ///
 /// # Safety
 /// NCCL's contract of `deregMr`.
-pub unsafe extern "C" fn deregister(comm: *mut c_void, _handle: *mut c_void) -> c_int {
+pub unsafe extern "C" fn deregister(comm: *mut c_void, handle: *mut c_void) -> c_int {
     guard("CollNet deregMr", || {
+        if handle.is_null() {
+            return Ok(());
+        }
         // SAFETY: NCCL's contract.
         unsafe { given(comm.cast::<Member>(), "collComm") }?.abandon()
     })
@@ -105,14 +109,21 @@ pub unsafe extern "C" fn allreduce(
     count: usize,
     dtype: c_int,
     op: c_int,
-    _input_handle: *mut c_void,
-    _output_handle: *mut c_void,
+    input_handle: *mut c_void,
+    output_handle: *mut c_void,
     request: *mut *mut c_void,
 ) -> c_int {
     guard("iallreduce", || {
         writable(request, "request")?;
         // SAFETY: NCCL's contract.
         let member = unsafe { given(comm.cast::<Member>(), "collComm") }?;
+        if input_handle.is_null() || output_handle.is_null() {
+            // NCCL 2.20 to 2.22 go on with a program's buffers in memory of a GPU, of a CUDA graph,
+            // after the plugin has refused to register them.
+            return Err(Failure::argument(
+                "an allreduce of memory that was not registered, which may be a GPU's: set NCCL_GRAPH_REGISTER=0, or use a later NCCL",
+            ));
+        }
         let both = collnet::data_type(dtype).zip(collnet::operator(op));
         let (dtype, op) =
             both.ok_or_else(|| Failure::argument(format!("the tree has no operator {op} for type {dtype}")))?;

@@ -174,11 +174,12 @@ class Plugin:
         self.collnet("reduceSupport", (I, dtype), (I, op), (P, c.byref(answer)))
         return answer.value
 
-    def allreduce(self, comm, source, target, count, dtype, op):
+    def allreduce(self, comm, source, target, count, dtype, op, registered=True):
         request = P()
+        handles = [self.register(self.collnet, comm, buffer) if registered else None for buffer in (source, target)]
         self.collnet(
             "iallreduce", (P, comm), (P, address(source)), (P, address(target)), (Z if self.version >= 9 else I, count),
-            (I, dtype), (I, op), (P, None), (P, None), (P, c.byref(request)),
+            (I, dtype), (I, op), *((P, handle) for handle in handles), (P, c.byref(request)),
         )
         return request.value
 

@@ -1,6 +1,7 @@
 """The ranks of test_nccl.py: each plays NCCL's part against the network plugin."""
 
 import ctypes as c
+import functools
 import os
 import pathlib
 import random
@@ -292,6 +293,23 @@ def aborted(argument):
     failure = until(failed, "a failure")
     plugin.collnet("closeColl", (c.c_void_p, comm))
     return {"failure": failure}
+
+
+def unregistered(argument):
+    """What NCCL 2.20 to 2.22 do with CUDA graphs: they go on without a handle, and give none back."""
+    plugin, exchange = Plugin(argument["library"], argument["version"]), Exchange(argument["folder"])
+    comm = collnet(plugin, exchange)
+    source, target = np.ones(1000, np.float32), np.zeros(1000, np.float32)
+    failure = code_of(plugin.allreduce, comm, source, target, source.size, 7, 0, False)
+    begin = functools.partial(plugin.allreduce, comm, source, target, source.size, 7, 0)
+    request = begin() if RANK == 0 else None
+    if RANK == 0:
+        plugin.collnet("deregMr", (c.c_void_p, comm), (c.c_void_p, None))
+    exchange.all(b"")
+    request = request or begin()
+    finish(plugin, plugin.collnet, [request], [target.nbytes])
+    plugin.collnet("closeColl", (c.c_void_p, comm))
+    return {"failure": failure, "is_right": bool((target == SIZE).all())}
 
 
 def endless(argument):

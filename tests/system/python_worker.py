@@ -102,11 +102,13 @@ def waiting(argument):
     """Rank 1 is late. The others' limit passes; a thread of theirs runs meanwhile; a request that
     they drop goes on without its caller."""
     context = tributary.Context()
-    group = context.group()
+    group, exact = context.group(), context.group(tag=1)
+    exact.set_sums("exact")
     if group.rank == 1:
         await_note(0)
         group.allreduce(np.ones(4))
         group.allreduce(np.ones(4))
+        exact.allreduce(np.ones(5000, np.float32))
         told = None
     else:
         counted, stop = [0], threading.Event()
@@ -127,11 +129,18 @@ def waiting(argument):
             told = str(failure)
         stop.set()
         thread.join()
+        many = exact.iallreduce(np.ones(5000, np.float32))
+        try:
+            many.wait(0.5)
+            raise AssertionError("nobody was late for an exact sum")
+        except TimeoutError as failure:
+            exactly = str(failure)
         group.iallreduce(np.ones(4))
         gc.collect()
         note(0)
         assert request.wait(30) is vector and vector[0] == group.size
-        told = {"words": told, "counted": counted[0]}
+        assert (many.wait(30) == group.size).all()
+        told = {"words": told, "exactly": exactly, "counted": counted[0]}
     group.barrier()
     context.progress()
     orphans = len(context._orphans)

@@ -5,7 +5,7 @@ import json
 import subprocess
 import unittest
 
-from harness import PYTHON, TRIB, Fabric, rank_env
+from harness import BUILD, PYTHON, ROOT, TRIB, Fabric, rank_env
 
 #: Variables of any launcher, of which the one that runs these tests may have set some.
 FOREIGN = ("TRIB_", "SLURM_", "OMPI_", "PMI_", "PMIX_", "TORCHELASTIC_", "MASTER_", "RANK", "WORLD_SIZE")
@@ -65,6 +65,24 @@ class Launchers(unittest.TestCase):
             for code, stdout, stderr in outcomes(ranks):
                 self.assertEqual((code, stdout), (0, "[3.0, 4.0]\n"), stderr)
 
+    def test_a_program_with_jobs_of_its_own_is_told_that_they_need_names(self):
+        program = """
+import os, tributary
+before = dict(os.environ)
+tributary.Context().close()
+assert dict(os.environ) == before
+try:
+    tributary.Context(0, 1)
+except tributary.InvalidError as refused:
+    print(refused)
+"""
+        package = {"PYTHONPATH": str(ROOT / "python/src"), "TRIBUTARY_LIBRARY": str(BUILD / "libtributary.so")}
+        with Fabric() as fabric:
+            ranks = [start(fabric, [PYTHON, "-c", program], {**srun(rank, 2), **package}) for rank in range(2)]
+            for rank, (code, stdout, stderr) in enumerate(outcomes(ranks)):
+                self.assertEqual(code, 0, stderr)
+                self.assertIn(f"srun says that this is rank {rank} of 2, and the program that it is 0 of 1", stdout)
+
     def test_what_is_missing_is_named(self):
         bench = [TRIB, "bench", "--max", "64"]
         half, unnamed = {"TRIB_RANK": "0", **srun(0, 1)}, srun(0, 1)
@@ -75,6 +93,7 @@ class Launchers(unittest.TestCase):
                 (half, "TRIB_RANK is set and TRIB_SIZE is not"),
                 ({**srun(0, 1), "SLURM_PROCID": "first"}, "SLURM_PROCID=first is not a number"),
                 (unnamed, "SLURM_STEP_ID is not set"),
+                ({**srun(0, 1), "TRIB_CUDA": "OFF"}, "TRIB_CUDA=OFF is neither on nor off"),
             ):
                 ((code, _, stderr),) = outcomes([start(fabric, bench, env)])
                 self.assertNotEqual(code, 0)

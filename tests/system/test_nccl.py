@@ -108,6 +108,12 @@ class Plugin(unittest.TestCase):
         self.assertNotEqual(first["failure"][0], 0, first)
         self.assertEqual([found["failure"][0] for found in others], [REMOTE] * 2, others)
 
+    def test_memory_without_a_handle(self):
+        for found in run("unregistered", 2, self.fabric):
+            self.assertEqual(found["failure"][0], ARGUMENT, found)
+            self.assertIn("NCCL_GRAPH_REGISTER=0", found["failure"][1])
+            self.assertTrue(found["is_right"])
+
     def test_ranks_of_one_host(self):
         """Heads of hosts never share one, but what names hosts may say so."""
         with Fabric(shared_host=True) as fabric:

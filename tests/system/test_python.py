@@ -67,6 +67,8 @@ class Package(unittest.TestCase):
             self.assertEqual((told["orphans"], told["closed"]), (0, f"<tributary.Context rank {rank} of 4, left>"))
             if rank != 1:
                 self.assertRegex(told["told"]["words"], r"not done after 500 ms: .* late")
+                # What is told is the call, not what it is made of.
+                self.assertRegex(told["told"]["exactly"], r"^allreduce of 5000 float32 \(sum\) is not done after 500 ms: .* late")
                 self.assertGreater(told["told"]["counted"], 10)
 
     def test_ctrl_c_ends_a_wait(self):

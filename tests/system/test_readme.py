@@ -16,7 +16,7 @@ from installed import Home, is_there
 NOT_HERE = {
     "make demo": "it takes minutes; `make demo` is its own test",
     "make test": "this is it",
-    "make dependencies": "it installs packages; .ci/run begins with it",
+    "scripts/install-dependencies": "it installs packages; .ci/run begins with it",
     "make build && sudo make install-files && sudo ldconfig": "it installs below /usr/local; test_install.py",
     "make build && sudo make install-files": "it installs below /usr/local; test_install.py",
     "sudo make uninstall": "it removes what is below /usr/local; test_install.py",

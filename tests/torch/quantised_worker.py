@@ -2,6 +2,7 @@
 JSON: by way of summing, the loss of each step, a hash of the weights, and what a rank has sent; and
 what the hook makes of a bucket alone."""
 
+import fractions
 import json
 import os
 
@@ -107,6 +108,18 @@ def fed_back():
     odd = hooks.int8(state, Bucket(gradients)).wait()
     even = hooks.int8(state, Bucket(torch.ones(100))).wait()
     found["no numbers"] = [int(odd.isnan().sum()), int(even.isnan().sum())]
+    # What a step has left that the program threw away is gone when the program says so.
+    gradients = torch.full((100,), 1e10).mul(torch.linspace(0.5, 1, 100))
+    gradients[40] = torch.nan
+    hooks.int8(state, Bucket(gradients)).wait()
+    state.forget()
+    assert torch.equal(hooks.int8(state, Bucket(torch.ones(100))).wait(), torch.ones(100))
+    # Types that are not quantised, and short buckets, have the sums that the group has.
+    tributary.torch.set_sums("exact")
+    for odd in (torch.tensor([1e300, 1.0, -1e300], dtype=torch.float64), torch.tensor([1e30, 1.0, -1e30])):
+        mine = odd.roll(dist.get_rank()) * size
+        assert torch.equal(hooks.int8(state, Bucket(mine)).wait(), exact_sum(odd, size)), odd
+    tributary.torch.set_sums("plain")
     # Types that are not quantised are summed as they are, and so is what comes behind the hook.
     precise = hooks.int8(state, Bucket(torch.full((100,), 0.1, dtype=torch.float64))).wait()
     behind = torch.full((100,), 0.1)
@@ -119,6 +132,12 @@ def fed_back():
     found["set"] = bool(not torch.equal(rounded, size * torch.linspace(0, 1, 100)) and rounded[0] == 0)
     tributary.torch.set_sums("plain")
     return found
+
+
+def exact_sum(vector, size):
+    """The sum over all ranks of a vector that each has turned further by one, rounded once."""
+    turned = [vector.roll(rank).tolist() for rank in range(size)]
+    return torch.tensor([float(sum(map(fractions.Fraction, each))) for each in zip(*turned)], dtype=vector.dtype)
 
 
 def nearest():

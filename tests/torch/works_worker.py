@@ -15,6 +15,7 @@ from unittest import mock
 import torch
 import torch.distributed as dist
 import tributary.torch  # noqa: F401 - registers the backend
+from tributary.torch.reduction import average
 
 #: Whether this torch's Gloo connects two ranks when these want to, and no others.
 CONNECTS_LATE = "lazy_init" in (dist.ProcessGroupGloo.create_default_device.__doc__ or "")
@@ -293,6 +294,32 @@ def an_average_of_large_halves():
     assert ((tensor.float() - 40_000).abs() <= 32).all(), tensor
 
 
+def an_average_of_small_integers_over_many():
+    """More ranks than the type has numbers for; torch would take their number as one of the type."""
+    for size, number, dtype, wanted in ((200, 100, torch.int8, 0), (256, 255, torch.uint8, 0), (200, -100, torch.int8, 0), (3, -7, torch.int8, -2)):
+        total = torch.tensor([number], dtype=dtype)
+        average(size, total)
+        assert total.item() == wanted, (size, total)
+
+
+def a_tensor_that_is_refused_stays_as_it_was():
+    """An average of halves is divided first."""
+    group = dist.new_group()
+    dist.barrier(group)
+    group.abort()
+    halves = torch.ones(4, dtype=torch.float16)
+    for call in (dist.all_reduce, functools.partial(dist.reduce, dst=dist.get_rank())):
+        try:
+            call(halves, op=dist.ReduceOp.AVG, group=group)
+        except dist.DistBackendError as refused:
+            assert "left" in str(refused), refused
+        else:
+            raise AssertionError("a group that was aborted has taken a sum")
+    assert torch.equal(halves, torch.ones(4, dtype=torch.float16)), halves
+    dist.barrier()
+    dist.destroy_process_group(group)
+
+
 def a_factor_that_is_a_tensor():
     """It has another type than what is reduced."""
     tensor = torch.full((4,), 3.0, dtype=torch.bfloat16)
@@ -339,6 +366,8 @@ THINGS = [
     futures_that_two_threads_ask_for,
     works_that_nobody_asks_for,
     an_average_of_large_halves,
+    an_average_of_small_integers_over_many,
+    a_tensor_that_is_refused_stays_as_it_was,
     a_factor_that_is_a_tensor,
     numbers_that_are_still_to_be_negated,
     memory_of_two_devices,

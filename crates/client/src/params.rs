@@ -102,6 +102,7 @@ impl Params {
         }
         Params::shares_memory()?;
         Params::combines_devices()?;
+        Params::devices()?;
         Params::sums()?;
         Params::patience()?;
         let (rank, size) = (self.rank, self.size);
@@ -113,6 +114,14 @@ impl Params {
             return Err(Error::Invalid(format!("rank {rank} does not exist in a job of {size}")));
         }
         Ok(())
+    }
+
+    /// Refuses what cannot have been meant to switch memory of devices on or off.
+    fn devices() -> Result<(), Error> {
+        match setting(trib_device::SWITCH)?.as_deref() {
+            None | Some("on" | "1" | "off" | "0") => Ok(()),
+            Some(other) => Err(Error::Invalid(format!("{}={other} is neither on nor off", trib_device::SWITCH))),
+        }
     }
 
     /// How groups take sums unless they say it themselves: what `TRIB_SUMS` says.

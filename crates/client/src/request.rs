@@ -76,7 +76,10 @@ impl Request {
                 self.shared.fork.check()?;
                 let began = Instant::now();
                 let completion = behind.wait(&self.shared, timeout)?;
-                self.shared.wait(&completion, timeout.map(|span| span.saturating_sub(began.elapsed())))
+                match self.shared.wait(&completion, timeout.map(|span| span.saturating_sub(began.elapsed()))) {
+                    Err(Error::Timeout(_)) => Err(self.shared.overdue(&completion, completion.what(), timeout)),
+                    outcome => outcome,
+                }
             }
             UnderWay::Sum(taking) => {
                 self.shared.fork.check()?;

@@ -175,8 +175,8 @@ impl fmt::Debug for Driver {
 
 /// The driver's file, by the name by which every program loads it.
 pub const LIBRARY: &CStr = c"libcuda.so.1";
-/// Switches devices off.
-const SWITCH: &str = "TRIB_CUDA";
+/// Switches devices off, if it is `off` or `0`.
+pub const SWITCH: &str = "TRIB_CUDA";
 
 #[cfg(test)]
 mod tests {

@@ -32,7 +32,7 @@ mod relaxed;
 mod stream;
 
 pub use context::{Context, Current, locate};
-pub use driver::{Driver, LIBRARY, driver};
+pub use driver::{Driver, LIBRARY, SWITCH, driver};
 pub use error::Error;
 pub use event::Event;
 pub use ipc_handle::IpcHandle;

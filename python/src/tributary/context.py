@@ -71,7 +71,7 @@ class Context:
             found = launch.detect()
             rank, size = found.rank, found.size
             if exchange is None:
-                meet_at(found)
+                check_meeting(found)
         if not 0 <= rank < 2**32 or not 0 < size < 2**32:
             raise InvalidError(f"rank {rank} of {size} is impossible")
         self.rank = rank
@@ -239,18 +239,14 @@ class Context:
         return f"<tributary.Context rank {self.rank} of {self.size}{'' if self._handle else ', left'}>"
 
 
-def meet_at(found: launch.Launch) -> None:
-    """Tells the library under which name the ranks meet. One job after another of the same
-    processes meets under another name. Raises `InvalidError` if the launcher gives none."""
-    if launch.RENDEZVOUS_ENV in os.environ:
-        return
-    if found.rendezvous is None:
+def check_meeting(found: launch.Launch) -> None:
+    """Raises `InvalidError` if there is no name under which the ranks could meet. The library finds
+    the same name by itself, for a rank that is what its launcher says."""
+    if not os.environ.get(launch.RENDEZVOUS_ENV) and found.rendezvous is None:
         raise InvalidError(
             f"{found.launcher} gives no name under which the ranks could meet: set {launch.RENDEZVOUS_ENV} to the same "
             "text on all ranks, another one for each job"
         )
-    os.environ[launch.RENDEZVOUS_ENV] = found.rendezvous
-
 
 def _milliseconds(timeout: float) -> int:
     """A limit in seconds as a C int, in which 0 would stand for the usual one. The longest is 24 days."""

@@ -101,7 +101,10 @@ impl Pipeline {
             let _mask = SignalMask::block_all();
             let thread = Builder::new().name(name.into()).stack_size(STACK_LEN).spawn(run);
             threads
-                .push(thread.map_err(|cause| Error::Memory(format!("cannot make a thread for GPU memory: {cause}")))?);
+                .push(thread.map_err(|cause| Error::Memory(format!(
+                    "cannot make the threads that post for a group (over memory of a GPU, and sums that are not plain): \
+                     {cause}; raise the limit of threads"
+                )))?);
         }
         Ok(Pipeline {
             shared: shared.clone(),

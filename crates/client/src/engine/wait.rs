@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use trib_proto::Nanos;
 use trib_waiting::{Pause, Rounds, TURN, Visits, Yields};
-use trib_wire::{Directory, RankList};
+use trib_wire::{Directory, RankList, Signature};
 
 use super::looking::Looking;
 use super::poll::{Ready, sleep};
@@ -72,20 +72,22 @@ impl Shared {
         (engine, keeps_coming) = self.spin(engine, completion)?;
         engine = self.block(engine, completion, limit, waiter, keeps_coming)?;
         engine.waiters -= 1;
-        let late = (!completion.is_done()).then(|| {
-            let directory = &*engine.lanes[completion.lane()].driver.directory;
-            let what = completion.what().map_or_else(|| "the group".to_owned(), |what| what.told(directory));
-            let seen = completion.board().and_then(|at| engine.boards.late(at));
-            (what, late_words(&seen.map(|standstill| standstill.late).unwrap_or_default(), directory))
-        });
+        let overdue = (!completion.is_done()).then(|| engine.overdue(completion, completion.what(), timeout));
         self.leave(engine);
-        completion.outcome().unwrap_or_else(|| {
-            let ms = timeout.unwrap_or_default().as_millis();
-            let (what, who) = late.unwrap_or_default();
-            Err(Error::Timeout(format!(
-                "{what} is not done after {ms} ms: {who}; it goes on, wait again or end the job"
-            )))
-        })
+        completion.outcome().unwrap_or_else(|| Err(overdue.expect("it was not done")))
+    }
+
+    /// The error of a caller who has waited so long for what this is a part of: for this operation,
+    /// or for one that takes several of the kind.
+    pub(crate) fn overdue(&self, part: &Completion, what: Option<&Signature>, timeout: Option<Duration>) -> Error {
+        match self.enter() {
+            Ok(engine) => {
+                let error = engine.overdue(part, what, timeout);
+                self.leave(engine);
+                error
+            }
+            Err(error) => error,
+        }
     }
 
     /// Returns whether pieces keep coming, as `spin_at_board` does.
@@ -358,6 +360,17 @@ impl Shared {
 }
 
 /// Who is late, as far as this rank sees it.
+impl Engine {
+    fn overdue(&self, part: &Completion, what: Option<&Signature>, timeout: Option<Duration>) -> Error {
+        let directory = &*self.lanes[part.lane()].driver.directory;
+        let what = what.map_or_else(|| "the group".to_owned(), |what| what.told(directory));
+        let seen = part.board().and_then(|at| self.boards.late(at));
+        let who = late_words(&seen.map(|standstill| standstill.late).unwrap_or_default(), directory);
+        let ms = timeout.unwrap_or_default().as_millis();
+        Error::Timeout(format!("{what} is not done after {ms} ms: {who}; it goes on, wait again or end the job"))
+    }
+}
+
 fn late_words(late: &RankList, by: &dyn Directory) -> String {
     let names: Vec<String> = late.iter().map(|rank| by.rank(rank)).collect();
     match &names[..] {

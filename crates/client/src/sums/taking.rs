@@ -29,14 +29,13 @@ impl Taking {
     /// Waits until it is over.
     pub(crate) fn wait(&self, shared: &Shared, timeout: Option<Duration>) -> Result<(), Error> {
         self.outcome.wait(shared, timeout).unwrap_or_else(|| {
-            let ms = timeout.unwrap_or_default().as_millis();
-            // Who is late stands in the error of the operation that it waits for.
-            let late = self.sum.current().map(|current| shared.wait(&current, Some(Duration::ZERO)));
-            Err(match late {
-                Some(Err(error)) => error,
-                _ => Error::Timeout(format!(
-                    "{} is not done after {ms} ms; it goes on, wait again or end the job",
-                    self.sum.signature().told(&Numbers)
+            let signature = self.sum.signature();
+            Err(match self.sum.current() {
+                Some(current) => shared.overdue(&current, Some(&signature), timeout),
+                None => Error::Timeout(format!(
+                    "{} is not done after {} ms; it goes on, wait again or end the job",
+                    signature.told(&Numbers),
+                    timeout.unwrap_or_default().as_millis()
                 )),
             })
         })

@@ -22,8 +22,8 @@ pub enum LabError {
         /// The most.
         most: u64,
     },
-    /// This word is no limit of the topology file.
-    #[error("{0:?} is no name of a limit; docs/topology.md lists them")]
+    /// This is no limit of the topology file.
+    #[error("{0:?} is no limit with its value, a number or a name; docs/topology.md lists them")]
     Limit(String),
     /// This machine or this user cannot have a laboratory with links.
     #[error("a laboratory with links cannot be built here: {0}")]

@@ -58,8 +58,8 @@ pub struct FatTree {
     /// Whether all edges between places go by UCX.
     #[serde(default)]
     pub ucx: bool,
-    /// The `[limits]` of the topology file, by name.
-    pub limits: Vec<(String, u64)>,
+    /// The `[limits]` of the topology file, by name: numbers, or words without quotes.
+    pub limits: Vec<(String, String)>,
 }
 
 impl Default for FatTree {
@@ -112,9 +112,10 @@ impl FatTree {
                 return Err(LabError::Shape { what, given, least, most });
             }
         }
-        let plain = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-        match self.limits.iter().find(|(name, _)| !plain(name)) {
-            Some((name, _)) => Err(LabError::Limit(name.clone())),
+        let plain = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        let is_value = |value: &str| plain(value) || value.parse::<u64>().is_ok();
+        match self.limits.iter().find(|(name, value)| !plain(name) || !is_value(value)) {
+            Some((name, value)) => Err(LabError::Limit(format!("{name}={value}"))),
             None => Ok(()),
         }
     }
@@ -179,7 +180,8 @@ impl FatTree {
             text.push_str("\n[limits]\n");
         }
         for (name, value) in &self.limits {
-            put(&mut text, format_args!("{name} = {value}\n"));
+            let quote = if value.parse::<u64>().is_ok() { "" } else { "\"" };
+            put(&mut text, format_args!("{name} = {quote}{value}{quote}\n"));
         }
         text
     }
@@ -365,11 +367,12 @@ mod tests {
 
     #[test]
     fn the_topology_file_says_it_to_the_manager() {
-        let limits = vec![("groups".to_owned(), 7)];
+        let limits = [("groups", "7"), ("recovery", "strict")];
+        let limits = limits.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let tree = FatTree { hosts: 2, leaf_ports: 1, uplink: 1, limits, ..FatTree::default() };
         let expected = "[fabric]\nname = \"lab\"\nmtu = 9000\n\n[[node]]\nname = \"spine\"\n\n[[node]]\nname = \"leaf0\"\nparent = \"spine\"\nrate = \"500000000bit\"\n\n\
             [[node]]\nname = \"leaf1\"\nparent = \"spine\"\nrate = \"500000000bit\"\n\n[[host]]\nname = \"h0\"\nleaf = \"leaf0\"\nrate = \"500000000bit\"\n\n[[host]]\nname = \"h1\"\nleaf = \"leaf1\"\nrate = \"500000000bit\"\n\n\
-            [limits]\ngroups = 7\n";
+            [limits]\ngroups = 7\nrecovery = \"strict\"\n";
         assert_eq!(tree.file("lab"), expected);
     }
 
@@ -428,7 +431,9 @@ mod tests {
             FatTree { ports: 3, rails: 2, ..good.clone() },
             FatTree { mtu: 576, ..good.clone() },
             FatTree { workers: 0, ..good.clone() },
-            FatTree { limits: vec![("a\nb".to_owned(), 1)], ..good.clone() },
+            FatTree { limits: vec![("a\nb".to_owned(), "1".to_owned())], ..good.clone() },
+            FatTree { limits: vec![("groups".to_owned(), "1\nb = 2".to_owned())], ..good.clone() },
+            FatTree { limits: vec![("groups".to_owned(), "-1".to_owned())], ..good.clone() },
         ];
         for tree in bad {
             assert!(tree.check().is_err(), "{tree}");

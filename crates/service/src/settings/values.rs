@@ -25,7 +25,10 @@ pub(super) type Named = BTreeMap<&'static str, Given>;
 
 /// One value for every setting of a daemon that has one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Values(Named);
+pub struct Values {
+    given: Named,
+    overridden: Vec<String>,
+}
 
 impl Values {
     /// Chooses the value of every setting: the command line wins over the environment, the
@@ -37,9 +40,16 @@ impl Values {
             Some(path) => file::read(daemon, path)?,
             None => Named::new(),
         };
+        let mut overridden = Vec::new();
         for setting in daemon.settings() {
             if let Some(value) = sources.beside_the_file(setting)? {
-                values.insert(setting.name, value);
+                let origin = value.origin.clone();
+                let is_variable = matches!(origin, Origin::Variable(_));
+                let hidden =
+                    values.insert(setting.name, value).filter(|hidden| hidden.value != values[setting.name].value);
+                if let Some(hidden) = hidden.filter(|_| is_variable) {
+                    overridden.push(format!("`{}` is what the {origin} says, and not {}", setting.name, hidden.origin));
+                }
             } else if !values.contains_key(setting.name)
                 && let Some(value) = default(setting)?
             {
@@ -47,11 +57,17 @@ impl Values {
             }
         }
         contradiction::check(daemon, &values)?;
-        Ok(Values(values))
+        Ok(Values { given: values, overridden })
+    }
+
+    /// A line for each value of the file in whose stead a variable's counts: a login shell may set
+    /// variables for programs that daemons read, too.
+    pub fn overridden(&self) -> &[String] {
+        &self.overridden
     }
 
     fn take(&mut self, name: &str) -> Option<Value> {
-        self.0.remove(name).map(|given| given.value)
+        self.given.remove(name).map(|given| given.value)
     }
 
     pub(super) fn text(&mut self, name: &str) -> String {
@@ -176,6 +192,23 @@ mod tests {
     }
 
     #[test]
+    fn a_variable_that_hides_the_file_is_told() {
+        let file = "name = \"leaf0\"\nmanager = \"tls://a:1?credentials=/c\"\nlisten = \"127.0.0.1:0\"\n";
+        let told = |environment: &[(&str, &str)]| {
+            let values = resolve(Daemon::Node, &[("name", "leaf1")], environment, Some(file)).unwrap();
+            values.overridden().to_vec()
+        };
+        let others = [("TRIB_MANAGER", "tls://a:1?credentials=/users")];
+        let [line] = &told(&others)[..] else { panic!("{:?}", told(&others)) };
+        assert!(
+            line.starts_with("`manager` is what the environment variable TRIB_MANAGER says, and not conf"),
+            "{line}"
+        );
+        assert!(line.ends_with(":2"), "{line}");
+        assert_eq!(told(&[("TRIB_MANAGER", "tls://a:1?credentials=/c")]), [] as [&str; 0], "it says the same");
+    }
+
+    #[test]
     fn defaults_fill_what_nobody_says_and_what_is_required_is_asked_for() {
         let given = [("topology", "/t"), ("credentials", "/c")];
         let settings: ManagerSettings = resolve(Daemon::Manager, &given, &[], None).unwrap().into();
@@ -192,7 +225,7 @@ mod tests {
         for daemon in Daemon::ALL {
             let given: Vec<_> = daemon.settings().iter().map(|setting| (setting.name, setting.example)).collect();
             let values = resolve(daemon, &given, &[], None).unwrap();
-            assert_eq!(values.0.len(), given.len());
+            assert_eq!(values.given.len(), given.len());
             match daemon {
                 Daemon::Manager => drop(ManagerSettings::from(values)),
                 Daemon::Node => drop(NodeSettings::from(values)),

@@ -114,12 +114,16 @@ impl Target {
             if unit.exists() && supervisor::is_concerned(&self.root) {
                 supervisor::disable(&service.unit()).context(|| format!("stop {}", service.unit()))?;
             }
-            done.extend(remove_file(&unit)?);
+            done.extend(remove_file(&unit)?.map(|removed| (removed, service)));
         }
         let left = self.left()?;
+        let of_same_name = |service: &Service| left.iter().find(|unit| unit.ends_with(service.unit()));
+        let uncovered = done.iter().filter_map(|(_, service)| Some(stays_stopped(of_same_name(service)?)));
+        let uncovered: Vec<Done> = uncovered.collect();
+        let mut done: Vec<Done> = done.into_iter().map(|(removed, _)| removed).chain(uncovered).collect();
         for service in services {
             let path = self.here(&self.configuration(service));
-            match left.iter().find(|unit| unit.ends_with(service.unit())) {
+            match of_same_name(service) {
                 None => done.extend(remove_configuration(&path, service, purge)?),
                 Some(unit) if purge && path.exists() => done.push(needed(&path, unit)),
                 Some(_) => {}
@@ -188,6 +192,12 @@ fn open_to_all(file: &Path) -> io::Result<()> {
 /// A unit's name.
 fn name_of(unit: &Path) -> Cow<'_, str> {
     unit.file_name().unwrap_or_default().to_string_lossy()
+}
+
+/// Says that a unit which another one hid does not take its place by itself.
+fn stays_stopped(unit: &Path) -> Done {
+    let start = format!("`systemctl enable --now {}` starts it, now and after a boot", name_of(unit));
+    Done::Kept(format!("{}, which is neither enabled nor running: {start}", unit.display()))
 }
 
 /// Says that something stays because this unit is still there.
@@ -328,6 +338,7 @@ mod tests {
             said.filter(|said| said.contains(what) && said.contains("/usr/local/lib/systemd")).count()
         };
         assert_eq!((kept("etc/tributary/an.toml"), kept("etc/tributary,")), (1, 1), "{done:?}");
+        assert_eq!(kept("systemctl enable --now tributary-a"), 2, "what takes over does not run: {done:?}");
         assert_eq!(fs::read_to_string(&configuration).unwrap(), "of the service that runs");
         package.remove(&services(), true).unwrap();
         assert_eq!(image.files(), [] as [&str; 0]);

@@ -128,19 +128,23 @@ const START_LIMIT: &str = "\
 StartLimitIntervalSec=600
 StartLimitBurst=30
 ";
-/// A manager is ready as soon as it listens. It writes to its own folder and to the log's, and
-/// nowhere else. On SIGHUP it reads the list of withdrawn certificates again.
+/// A manager is ready as soon as it listens. It has a thread for each connection, 8,192 at most,
+/// which is more than systemd lets a service of a small machine have. It writes to its own folder
+/// and to the log's, and nowhere else. On SIGHUP it reads the list of withdrawn certificates again.
 const START_OF_MANAGER: &str = "\
 ExecReload=/bin/kill -HUP $MAINPID
 TimeoutStartSec=30
+TasksMax=16384
 StateDirectory=tributary
 StateDirectoryMode=0750
 RestrictRealtime=yes
 ";
-/// A node is ready when the manager has accepted it, and the manager may be started later than the
-/// node. Its threads may go before other programs if these leave them no processor.
+/// A node is ready when the manager has accepted it. The manager may be started later, so a node
+/// whose time is over is started again; without a limit the boot of its host, and what restarts it,
+/// would wait as long. That is seldom enough for the limit of starts. Its threads may go before
+/// other programs if these leave them no processor.
 const START_OF_NODE: &str = "\
-TimeoutStartSec=infinity
+TimeoutStartSec=90
 LimitRTPRIO=1
 RestrictRealtime=no
 ";

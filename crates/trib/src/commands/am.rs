@@ -48,19 +48,21 @@ impl OfDaemon for Manager {
 impl Arguments {
     /// Runs the manager.
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let settings: ManagerSettings = match self.options.settings()? {
-            Wanted::Daemon(settings) => settings,
+        let (settings, notices): (ManagerSettings, _) = match self.options.settings()? {
+            Wanted::Daemon { settings, notices } => (settings, notices),
             Wanted::Nothing(code) => return Ok(code),
         };
         let ManagerSettings { topology, credentials, listen, state, tenants, constants, .. } = settings;
         let options = trib_manager::Options { listen, topology, credentials, state, tenants, constants };
         if self.check {
             log::init_tool();
+            notices.iter().for_each(|line| tracing::warn!("{line}"));
             let checked = trib_manager::check(&options).map_err(Failure::environment)?;
             stdout::print(&if self.json { value(&checked) } else { summary(&checked, unix_s()) })?;
             return Ok(ExitCode::SUCCESS);
         }
         log::init_daemon(&settings.log, settings.log_file.as_deref())?;
+        notices.iter().for_each(|line| tracing::warn!("{line}"));
         let exporter = metrics::exporter(settings.metrics)?;
         let itself = metrics::Itself::new(options.credentials.clone(), Role::Manager);
         let watch = |observer: trib_manager::Observer| {

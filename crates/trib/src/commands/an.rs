@@ -37,11 +37,12 @@ impl OfDaemon for Node {
 impl Arguments {
     /// Runs the node.
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let settings: NodeSettings = match self.options.settings()? {
-            Wanted::Daemon(settings) => settings,
+        let (settings, notices): (NodeSettings, _) = match self.options.settings()? {
+            Wanted::Daemon { settings, notices } => (settings, notices),
             Wanted::Nothing(code) => return Ok(code),
         };
         log::init_daemon(&settings.log, settings.log_file.as_deref())?;
+        notices.iter().for_each(|line| tracing::warn!("{line}"));
         let exporter = metrics::exporter(settings.metrics)?;
         let NodeSettings { name, manager, listen, workers, memory, .. } = settings;
         let itself = metrics::Itself::new(node_folder(manager.credentials(), &name), Role::Node);

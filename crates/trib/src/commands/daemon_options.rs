@@ -37,14 +37,21 @@ impl<D: OfDaemon> DaemonOptions<D> {
         }
         let environment = |variable: &str| std::env::var_os(variable).map(|text| text.to_string_lossy().into_owned());
         let sources = Sources { command_line: &self.given, environment: &environment, file: self.config.as_deref() };
-        Ok(Wanted::Daemon(Values::resolve(D::DAEMON, &sources)?.into()))
+        let values = Values::resolve(D::DAEMON, &sources)?;
+        let notices = values.overridden().to_vec();
+        Ok(Wanted::Daemon { settings: values.into(), notices })
     }
 }
 
 /// What a daemon's command line asks for.
 pub enum Wanted<S> {
-    /// The daemon, with these settings.
-    Daemon(S),
+    /// The daemon, with these settings, and what its log has to say about where they are from.
+    Daemon {
+        /// The settings.
+        settings: S,
+        /// Lines for the log.
+        notices: Vec<String>,
+    },
     /// Nothing more than was printed; this is the exit code.
     Nothing(ExitCode),
 }

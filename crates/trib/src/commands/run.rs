@@ -9,7 +9,7 @@ use clap::Args;
 use super::manager_option::ManagerOption;
 use super::units::seconds;
 use crate::failure::Failure;
-use crate::launch::{Job, Verdict};
+use crate::launch::{Job, RANKS_MAX, Verdict};
 use crate::log;
 
 /// Start the ranks of a program on this machine
@@ -23,7 +23,7 @@ use crate::log;
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// How many ranks
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=RANKS_MAX))]
     ranks: u32,
     /// Host names that the ranks report as TRIB_HOST, in equal blocks; they choose where
     /// in the tree the ranks are attached. All ranks run on this machine nevertheless

@@ -30,6 +30,10 @@ use environment::Environment;
 use label::Labels;
 use rank::{End, Rank};
 
+/// The most ranks of one machine: a manager takes no more connections from one address, and each
+/// rank has one while it joins.
+pub const RANKS_MAX: i64 = 2048;
+
 /// A program to be run.
 #[derive(Debug)]
 pub struct Job {
@@ -69,7 +73,8 @@ impl Job {
         let mut labels = Labels::new();
         let ranks = self.start(&environment, &mut labels)?;
         let verdict = Verdict::Succeeded;
-        let mut running = Running { ranks, signals, grace: self.grace, verdict, account: None, deadline: None };
+        let mut running =
+            Running { ranks, signals, grace: self.grace, verdict, account: None, deadline: None, has_killed: false };
         running.wait_for_all();
         labels.wait(LABEL_LIMIT, || running.is_interrupted());
         if let (Some(manager), Some(account)) = (&self.manager, running.account) {
@@ -102,6 +107,8 @@ struct Running {
     account: Option<Account>,
     /// When the ranks that still run are killed; `None` while none has failed.
     deadline: Option<Instant>,
+    /// Whether everything that was left got SIGKILL.
+    has_killed: bool,
 }
 
 impl Running {
@@ -117,6 +124,12 @@ impl Running {
                 Ok(SIGCHLD) => {}
                 Ok(signal) => self.pass_on(signal),
                 Err(_) if self.deadline.is_some_and(|deadline| Instant::now() < deadline) => {}
+                Err(_) if have_ended && self.has_killed => {
+                    let left = self.left().join(", ");
+                    return warn!(
+                        "what ranks {left} have started runs on, as this user may not end it or the kernel does not"
+                    );
+                }
                 Err(_) => self.kill("the grace period is over"),
             }
         }
@@ -189,6 +202,7 @@ impl Running {
     fn kill(&mut self, reason: &str) {
         warn!("{reason}; killing what is left of ranks {}", self.left().join(", "));
         self.ranks.iter().for_each(Rank::kill);
+        self.has_killed = true;
         self.deadline = Some(Instant::now() + KILL_LIMIT);
     }
 }

@@ -1,6 +1,9 @@
 //! `trib run` as its users see it: environment, output, exit codes, and nothing left behind.
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -171,6 +174,43 @@ fn what_outlives_the_rank_that_started_it_ends_with_a_job_that_fails() {
         assert!(started.iter().all(|pid| ProcessId::running(*pid).is_none()), "{started:?}");
     }
 }
+
+#[test]
+fn what_the_user_may_not_end_does_not_keep_a_job_that_has_failed() {
+    let folder = std::env::temp_dir().join(format!("trib-run-{}", std::process::id()));
+    let become_root = folder.join("setpriv");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::copy("/usr/bin/setpriv", &become_root).unwrap();
+    let open = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    // What makes its caller root is in the reach of a user that nobody is.
+    let is_root = std::os::unix::fs::chown(&folder, Some(UNUSED), Some(UNUSED)).is_ok();
+    open(&folder, 0o700);
+    open(&become_root, if is_root { 0o4755 } else { 0o755 });
+    let as_nobody = |program: &str, arguments: &[&str]| {
+        let id = UNUSED.to_string();
+        let user = ["--reuid", &id, "--regid", &id, "--clear-groups", program];
+        Command::new("setpriv").args(user).args(arguments).stdin(Stdio::null()).output()
+    };
+    let program = env!("CARGO_BIN_EXE_trib");
+    // It takes root, and a program that others may run.
+    if as_nobody(program, &["--version"]).is_ok_and(|done| done.status.success()) {
+        let script =
+            format!("{} --reuid 0 sleep 60 > /dev/null 2>&1 & echo $!; sleep 0.5; exit 7", become_root.display());
+        let began = Instant::now();
+        let done = as_nobody(program, &["run", "-n", "1", "--grace", "0.2", "--", "sh", "-c", &script]).unwrap();
+        let left: u32 = lines(&done)[0].parse().unwrap();
+        assert_eq!(done.status.code(), Some(7));
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+        if let Some(left) = ProcessId::running(left) {
+            assert!(String::from_utf8_lossy(&done.stderr).contains("what ranks 0 have started runs on"), "{done:?}");
+            kill_process(Pid::from_raw(left.pid as i32).unwrap(), Signal::KILL).unwrap();
+        }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// A user that no machine has.
+const UNUSED: u32 = 2_147_480_001;
 
 #[test]
 fn an_interrupt_is_passed_on_as_it_is() {

@@ -47,6 +47,13 @@ class Int8:
         # after the first step.
         self._residuals: dict[int, tuple[tuple[int, ...], torch.Tensor]] = {}
 
+    def forget(self) -> None:
+        """Drops what was kept of steps before, as if the next one were the first. It is for a program
+        that throws a step's gradients away or scales the next ones otherwise, as `GradScaler` does
+        after one whose gradients are not finite: what was kept belongs to gradients that the weights
+        never saw, in other units. All ranks say it between the same steps, because all round."""
+        self._residuals.clear()
+
     def fed_back(self, number: int, parameters: list[torch.Tensor], gradients: torch.Tensor) -> None:
         """Divides the gradients of a bucket by the number of ranks, adds what was rounded away of them
         before, rounds them as they will travel, and keeps what that takes away."""
@@ -110,13 +117,15 @@ def within(rounded: torch.Tensor, scale: torch.Tensor, dtype: torch.dtype) -> to
 
 def int8(state: Int8, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """The hook: the average of a bucket's gradients over the process group, by an int8 sum. Buckets
-    of other types than float32, float16 and bfloat16 are summed as they are."""
+    of other types than float32, float16 and bfloat16, and those of less than a block, are summed as
+    without it."""
     gradients = bucket.buffer()
-    if state.error_feedback and gradients.dtype in TYPES:
+    sums = "int8" if gradients.dtype in TYPES and gradients.numel() >= BLOCK else None
+    if state.error_feedback and sums:
         state.fed_back(bucket.index(), bucket.parameters(), gradients)
     else:
         gradients.div_(state.process_group.size())
-    work: Any = state.process_group.allreduce_as("int8", gradients)
+    work: Any = state.process_group.allreduce_as(sums, gradients)
     return work.get_future().then(lambda done: done.value()[0])
 
 

@@ -81,7 +81,7 @@ def join(store: dist.Store, rank: int, size: int, timeout: timedelta, is_default
         rank,
         size,
         exchange=exchange,
-        timeout=None if "TRIB_TIMEOUT_MS" in os.environ else timeout.total_seconds(),
+        timeout=None if os.environ.get("TRIB_TIMEOUT_MS") else timeout.total_seconds(),
         calls=CALLS,
     )
     try:

@@ -132,11 +132,12 @@ class ProcessGroupTributary(NamedGroup):
             return self._by_gloo("allreduce", [tensor], options)
         how = reduction(options.reduceOp, tensor.dtype, self._group.size)
         buffer = staged(tensor)
+        begin = self._on_levels(buffer, lambda levels: levels.allreduce(buffer, how), how)
         if how.factor is not None:
+            self._check_alive()
             buffer.detach().mul_(how.factor)
         arguments = (IN_PLACE, buffer.data_ptr(), buffer.numel() * how.dtype.values, how.dtype.code, how.code)
         finish = self._finisher(buffer, tensor, how.averages)
-        begin = self._on_levels(buffer, lambda levels: levels.allreduce(buffer, how), how)
         return self._do(_ALLREDUCE, Call(tensor, finish, [tensor], options, buffer), buffer, arguments, begin)
 
     def set_sums(self, sums: str) -> None:
@@ -146,11 +147,11 @@ class ProcessGroupTributary(NamedGroup):
         self._group.set_sums(sums)
         self._sums = sums
 
-    def allreduce_as(self, sums: str, tensor: torch.Tensor) -> Any:
-        """Begins the sum of a tensor in place with sums taken so, and those of later operations as
-        before. Returns a work, always."""
+    def allreduce_as(self, sums: str | None, tensor: torch.Tensor) -> Any:
+        """Begins the sum of a tensor in place with sums taken so, or as they are taken if it is None,
+        and those of later operations as before. Returns a work, always."""
         before, options = self._sums, c10d.AllreduceOptions()
-        self.set_sums(sums)
+        self.set_sums(sums or before)
         try:
             # While there is such a list, operations are only begun.
             outer, self._coalesced = self._coalesced, []
@@ -173,6 +174,7 @@ class ProcessGroupTributary(NamedGroup):
         gets = self._group.rank == root
         buffer = staged(tensor)
         if how.factor is not None:
+            self._check_alive()
             # The tensor itself is multiplied only where the result comes over it.
             buffer = buffer.detach().clone() if buffer is tensor and not gets else buffer.detach()
             buffer.mul_(how.factor)
@@ -512,6 +514,11 @@ class ProcessGroupTributary(NamedGroup):
                 self._most_under_way = 2 * len(self._under_way) + KEPT
                 self._is_looking = False
 
+    def _check_alive(self) -> None:
+        """Refuses, before a tensor is changed, what a group that was left would refuse later."""
+        if not self._at_drop.alive:
+            raise dist.DistBackendError(LEFT)
+
     def _finisher(self, buffer: torch.Tensor, tensor: torch.Tensor, averages: bool) -> Callable[[], None] | None:
         """What is to be done with a result: an average is a sum that is divided, and a copy is
         copied back."""
@@ -530,13 +537,13 @@ class ProcessGroupTributary(NamedGroup):
     def _reduce_scattered(
         self, flat: torch.Tensor, buffer: torch.Tensor, output: torch.Tensor, how: Any, options: Any
     ) -> Any:
+        begin = self._on_levels(flat, lambda levels: levels.reduce_scatter(flat, buffer, how), how)
         if how.factor is not None:
             flat.mul_(how.factor)
         count = buffer.numel() * how.dtype.values
         arguments = (flat.data_ptr(), buffer.data_ptr(), count, how.dtype.code, how.code)
         part = buffer if buffer is output else buffer.view(-1)[: output.numel()].view(output.shape)
         finish = self._finisher(part, output, how.averages)
-        begin = self._on_levels(flat, lambda levels: levels.reduce_scatter(flat, buffer, how), how)
         return self._do(_REDUCE_SCATTER, Call(output, finish, [output], options, (flat, buffer)), flat, arguments, begin)
 
     def _gathered(

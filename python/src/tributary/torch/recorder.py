@@ -52,7 +52,16 @@ class Record:
         }
 
 
-_records: collections.deque[Record] = collections.deque(maxlen=int(os.environ.get(LENGTH_ENV, "512")))
+def _length(told: str) -> int:
+    """How many operations that asks for."""
+    if not told:
+        return 512
+    if not (told.isascii() and told.isdigit()):
+        raise ValueError(f"{LENGTH_ENV}={told} is no whole number of operations")
+    return int(told)
+
+
+_records: collections.deque[Record] = collections.deque(maxlen=_length(os.environ.get(LENGTH_ENV, "")))
 _numbers = itertools.count()
 
 

@@ -89,4 +89,6 @@ def average(size: int, total: torch.Tensor) -> None:
         if not total.is_cpu:
             total.copy_(torch.from_numpy(numbers))
     else:
-        total.div_(size, rounding_mode="trunc")
+        # Torch takes a divisor as a number of the tensor's type, in which a large group's has no room.
+        wide = total if size <= torch.iinfo(total.dtype).max else total.long()
+        total.copy_(torch.div(wide, size, rounding_mode="trunc"))

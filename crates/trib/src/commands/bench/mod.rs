@@ -36,7 +36,7 @@ use trib_client::{Collective, Context, DataType, Params, RankList, ReduceOp, Sca
 use super::manager_option::ManagerOption;
 use super::units::seconds;
 use crate::failure::Failure;
-use crate::launch::{Job, Verdict};
+use crate::launch::{Job, RANKS_MAX, Verdict};
 use crate::log;
 use measure::Plan;
 use report::Report;
@@ -68,7 +68,7 @@ enum What {
 #[derive(Args, Debug)]
 struct Collectives {
     /// Start this many ranks here; without it the environment says which rank this is
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=RANKS_MAX))]
     ranks: Option<u32>,
     /// Host names that the ranks report, as for `trib run`
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "ranks")]

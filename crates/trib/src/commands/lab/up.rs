@@ -68,11 +68,12 @@ pub(super) struct Arguments {
     /// 0 to 11; short for --limit backups=N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=BACKUPS_MAX as u64))]
     backups: Option<u64>,
-    /// A limit of the topology file, default and maximum at once; may be repeated
+    /// A limit of the topology file, default and maximum at once: groups=8, recovery=strict; may be
+    /// repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = limit)]
-    limit: Vec<(String, u64)>,
+    limit: Vec<(String, String)>,
     /// Name of the laboratory, when there are several
-    #[arg(long, value_name = "NAME", default_value = super::DEFAULT_NAME)]
+    #[arg(long, value_name = "NAME", env = "TRIB_LAB", default_value = super::DEFAULT_NAME)]
     name: String,
     /// How long it may take until all is ready, seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = some_seconds)]
@@ -85,7 +86,7 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let name = LabName::new(&self.name).map_err(failure)?;
-        let backups = self.backups.map(|backups| ("backups".to_owned(), backups));
+        let backups = self.backups.map(|backups| ("backups".to_owned(), backups.to_string()));
         let limits = self.limit.into_iter().chain(backups).collect();
         let topology = Topology::FatTree(FatTree {
             hosts: self.hosts,
@@ -139,9 +140,9 @@ fn beside(lab: &Lab, program: &OsString, arguments: &[OsString]) -> Result<ExitC
     }
 }
 
-fn limit(text: &str) -> Result<(String, u64), String> {
+fn limit(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("a limit is NAME=VALUE")?;
-    Ok((name.to_owned(), value.parse().map_err(|error| format!("{value:?}: {error}"))?))
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 const EXAMPLES: &str = "\
