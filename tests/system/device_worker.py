@@ -453,6 +453,40 @@ def leaving(argument):
     return {"status": 0, "took": time.monotonic() - began}
 
 
+def finalized(argument):
+    """Rank 1 leaves the job while the copy of a result waits for its stream. Whether the operation was
+    over before that copy, and how it ended."""
+    open_driver()
+    context = native.Context()
+    group, stream, count = context.group(), new_stream(), 50_000
+    given = values(0, count)
+    vector = Array(given if group.rank == 0 else np.zeros_like(given))
+    group.barrier().wait()
+    copies = cuda.standInCount(b"copy host-device")
+    if group.rank == 1:
+        cuda.standInSleep(stream, 2_000_000)
+    request = post(group, "bcast", vector, 4 * count, 0, stream)
+    if group.rank == 0:
+        request.wait(60000)
+        note(1)
+        await_note(1)
+        return None
+    await_note(0)
+    # The result is here, or will be in a moment; the stream is later still.
+    time.sleep(0.5)
+    context.finalize()
+    early = request.test() and cuda.standInCount(b"copy host-device") == copies
+    deadline = time.monotonic() + 30
+    while not request.test():
+        assert time.monotonic() < deadline, "it is never over"
+        time.sleep(0.01)
+    copied = cuda.standInCount(b"copy host-device") > copies
+    request.wait(0)
+    same(vector.read(), given)
+    note(1)
+    return {"early": early, "copied": copied}
+
+
 def freed_in_a_callback(argument):
     """Two ranks free a group in which they have combined, in the callback of a call that waits for the
     third; what has been given back then."""

@@ -130,6 +130,9 @@ class Device(unittest.TestCase):
                 self.assertIn("allreduce of 150000 float32 (sum) is not done after 50 ms", text)
             self.assertEqual(told[2], 0, "a child after fork is told so, and frees what it holds without harm")
 
+    def test_nothing_is_over_while_it_is_copied_though_the_job_was_left(self):
+        self.assertEqual(self.results("finalized", size=2)[1], {"early": False, "copied": True})
+
     def test_without_a_driver(self):
         off = self.results("without_driver", env={"TRIB_CUDA": "off"})
         self.assertEqual({status for status, _ in off}, {-10})

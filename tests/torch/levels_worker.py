@@ -5,13 +5,17 @@ a stand-in for CUDA's driver makes: levels_worker.py HOSTS. Each host has as man
 import json
 import os
 import pathlib
+import re
 import sys
+import warnings
 
 import stand_in
 import torch
 import torch.distributed as dist
 import tributary.torch
-from tributary.torch import hosts, process_group
+from tributary.torch import hosts, jobs, process_group
+from tributary.torch.levels import Levels
+from tributary.torch.reduction import reduction
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "gpu"))
 import levels  # noqa: E402
@@ -52,6 +56,68 @@ class HostGroup:
         self.groups = []
 
 
+def waits_that_others_need(rank, size, count):
+    """Ranks do other things between beginning an operation and waiting for it, which others wait for."""
+    first, second = (stand_in.on_device(levels.values(rank, count)) for _ in range(2))
+    total = sum(levels.values(other, count) for other in range(size))
+    if rank % 2:
+        dist.all_reduce(first)
+        assert torch.equal(stand_in.read(first), total)
+        dist.barrier()
+        dist.all_reduce(second)
+    else:
+        early = dist.all_reduce(first, async_op=True)
+        dist.barrier()
+        late = dist.all_reduce(second, async_op=True)
+        early.wait()
+        late.wait()
+    assert torch.equal(stand_in.read(first), total) and torch.equal(stand_in.read(second), total)
+
+
+def begun_by_half():
+    """Memory is used up at the second chunk: others have the first one, so the rank leaves."""
+    done = []
+
+    class Host:
+        def reduce_scatter(self, part, whole, op):
+            done.append("chunk")
+            if len(done) == 2:
+                raise torch.OutOfMemoryError("used up")
+
+        def abort(self):
+            done.append("abort")
+
+    two = Levels(hosts.Hosts(((0, 1),), ""), 0, torch.device("cpu"), Host(), None)
+    vector, how = torch.zeros(5 * (4 << 20)), reduction(dist.ReduceOp.SUM, torch.float32, 2)
+    for refused, words in ((torch.OutOfMemoryError, "used up"), (tributary.PeerError, "left the levels .* used up")):
+        try:
+            two.allreduce(vector, how)
+        except refused as failure:
+            assert re.search(words, str(failure)), failure
+        else:
+            raise AssertionError("an operation was begun by half")
+    assert done == ["chunk", "chunk", "abort"], done
+
+
+def one_place_is_refused(rank, size, count):
+    """No group between hosts for the second rank of each: none uses NCCL, and all have their results."""
+    group, make, before = dist.new_group(), jobs.group, dict(tributary.torch.counters())
+
+    def refuse(*arguments):
+        raise tributary.QuotaError("no group is left")
+
+    jobs.group = refuse if rank % 2 else make
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        x = stand_in.on_device(levels.values(rank, count))
+        dist.all_reduce(x, group=group)
+    jobs.group = make
+    assert torch.equal(stand_in.read(x), sum(levels.values(other, count) for other in range(size)))
+    assert rank % 2 == 0 or any("no group is left" in str(each.message) for each in told), told
+    assert not any(name.startswith("nccl.") and number != before.get(name) for name, number in tributary.torch.counters().items())
+    dist.destroy_process_group(group)
+
+
 def main():
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     host = f"host {int(sys.argv[1]) * rank // size}"
@@ -68,6 +134,11 @@ def main():
     checks.all(odd, torch.int64, forms=[False])
     checks.all(long, forms=[True])
     checks.several([(0, 1, 2, 3), (0, 2, 1, 3)])
+    waits_that_others_need(rank, size, long)
+    if rank == 0:
+        begun_by_half()
+    if sys.argv[1] != "1":
+        one_place_is_refused(rank, size, long)
     x = stand_in.on_device(levels.values(rank, 100))
     dist.all_reduce(x)
     checks.same(x, sum(levels.values(other, 100) for other in range(size)), "a short all_reduce")

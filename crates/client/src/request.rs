@@ -49,22 +49,27 @@ impl Request {
 
     /// Drives progress once without waiting, and returns the outcome if there is one.
     pub fn test(&self) -> Option<Result<(), Error>> {
-        if !self.is_done()
-            && let Err(error) = self.shared.poll()
-        {
+        let polled = if self.is_done() { Ok(()) } else { self.shared.poll() };
+        // What the engine has is over where it is. The rest is when the threads say so that have the
+        // buffers, whatever has become of the engine; a child after fork has no such threads.
+        let of_engine = |completion: &Completion| match completion.outcome() {
+            None => polled.as_ref().err().cloned().map(Err),
+            outcome => outcome,
+        };
+        if let UnderWay::Posted(completion) = &self.under_way {
+            return of_engine(completion);
+        }
+        if let Err(error) = self.shared.fork.check() {
             return Some(Err(error));
         }
         match &self.under_way {
-            UnderWay::Posted(completion) => completion.outcome(),
+            UnderWay::Posted(completion) => of_engine(completion),
             UnderWay::Behind(behind) => match behind.posted()? {
-                Ok(completion) => completion.outcome(),
+                Ok(completion) => of_engine(&completion),
                 Err(error) => Some(Err(error)),
             },
             UnderWay::Sum(taking) => taking.outcome(),
-            UnderWay::Device(delivery) => match self.shared.fork.check() {
-                Ok(()) => delivery.outcome(),
-                Err(error) => Some(Err(error)),
-            },
+            UnderWay::Device(delivery) => delivery.outcome(),
         }
     }
 

@@ -47,7 +47,9 @@ fn advice(code: c_int) -> &'static str {
             "the device has failed; see nvidia-smi and the Xid lines of dmesg, and start the process anew"
         }
         400 => "the stream is none of this context, or was destroyed; keep it until the operation is over",
-        700..=719 => {
+        701 => "the kernel takes more registers or memory than the device has for it",
+        704 | 705 | 711 => "devices cannot reach each other's memory, or as many as may already do",
+        700 | 702 | 710 | 714..=719 => {
             "a kernel of the program has failed earlier, and its context is lost; compute-sanitizer finds it, and the \
              process has to be started anew"
         }
@@ -89,7 +91,15 @@ mod tests {
 
     #[test]
     fn advice_fits_the_code() {
-        for (code, word) in [(2, "ulimit"), (700, "compute-sanitizer"), (906, "graph"), (100, "CUDA_VISIBLE_DEVICES")] {
+        for (code, word) in [
+            (2, "ulimit"),
+            (700, "compute-sanitizer"),
+            (719, "compute-sanitizer"),
+            (701, "registers"),
+            (711, "reach"),
+            (906, "graph"),
+            (100, "CUDA_VISIBLE_DEVICES"),
+        ] {
             assert!(failed(code).to_string().contains(word), "{}", failed(code));
         }
         assert!(failed(2).is_out_of_memory() && !failed(1).is_out_of_memory() && !Error::Capturing.is_out_of_memory());

@@ -13,13 +13,10 @@ the other hosts: so a host sends what one rank has, and every rank copies 1/k of
 device. A vector is cut into chunks, so that NCCL has the next one while the tree has this one.
 
 What comes before the tree is queued on a stream of its own when the operation is called, and what
-comes after it on another one when somebody waits: in the order of the calls, because the ranks of a
-host have to queue NCCL's operations alike, and wait as they like.
+comes after it on another one, by a thread, when the tree is done.
 """
 
-import collections
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,11 +25,12 @@ import torch.distributed as dist
 
 from tributary._native import IN_PLACE, lib
 from tributary.datatypes import OPERATORS
-from tributary.errors import TimeoutError
+from tributary.errors import PeerError
 from tributary.group import Group
 from tributary.request import Request
 from tributary.torch.hosts import Hosts
 from tributary.torch.nccl import HostGroup
+from tributary.torch.pipeline import Chunk, Finisher, Pipeline
 from tributary.torch.reduction import Reduction
 from tributary.torch.streams import Side
 
@@ -49,40 +47,6 @@ OPERATORS_OF_NCCL = {
 }
 
 
-class Chunk:
-    """A part of an operation: what the tree does, and what NCCL does then."""
-
-    def __init__(self, request: Request[Any] | None, after: Callable[[], None] | None) -> None:
-        self.request = request
-        self.after = after
-
-
-class Pipeline:
-    """An operation under way, which can be waited for like a request."""
-
-    def __init__(self, levels: "Levels", chunks: list[Chunk], held: object) -> None:
-        self.chunks = collections.deque(chunks)
-        self.held = held
-        #: Whether all is queued, or something went wrong.
-        self.over = False
-        self.failure: BaseException | None = None
-        #: Comes when the result is there.
-        self.event: Any = None
-        self._levels = levels
-
-    def done(self) -> bool:
-        """Whether the tree is done with this operation and those before it."""
-        return self._levels.are_done(self)
-
-    def wait_stream(self, stream: int, timeout: float | None = None) -> None:
-        """Makes a stream wait for the result. The call itself waits for the tree alone. Raises what
-        went wrong, and `TimeoutError` after `timeout` seconds; the operation goes on then."""
-        self._levels.finish(self, timeout)
-        if self.failure is not None:
-            raise self.failure
-        self._levels.side.wait_event(stream, self.event)
-
-
 class Levels:
     """What a process group does on two levels. Its methods are called by all members in the same
     order, with vectors of one device."""
@@ -96,9 +60,8 @@ class Levels:
         self._before = Side(device)
         #: Where results come.
         self.side = Side(device)
-        # Who waits for the tree has `_finishing`, and holds nobody up that begins an operation.
-        self._beginning, self._finishing = threading.Lock(), threading.Lock()
-        self._under_way: collections.deque[Pipeline] = collections.deque()
+        self._beginning = threading.Lock()
+        self._finisher = Finisher(self.side, self._give_up)
         # Blocks as NCCL wants them: those of a place side by side, hosts in their order.
         order = [ranks[place] for place in range(self._k) for ranks in hosts.ranks]
         self._order = torch.tensor(order, device=device)
@@ -206,82 +169,46 @@ class Levels:
 
         return after
 
-    def _post(self, call: Any, held: object, *arguments: Any) -> Request[Any] | None:
+    def _post(self, call: Any, held: object, *arguments: Any) -> "Request[Any] | torch.cuda.Event":
         """What the tree does between hosts, after what is queued so far."""
         if self._between is None:
-            return None
+            return self._before.event()
         return self._between._post(call, *arguments, self._before.handle, held=held, value=None)
 
     # Their order
 
     def _begin(self, chunks: Iterator[Chunk], held: object) -> Pipeline:
-        with self._beginning, self._before.after_current():
-            pipeline = Pipeline(self, list(chunks), held)
-            self._under_way.append(pipeline)
-        return pipeline
-
-    def are_done(self, last: Pipeline) -> bool:
-        """Whether the tree is done with all operations up to this one."""
-        # Who has the lock is waiting for one of them.
-        if last.over or not self._finishing.acquire(blocking=False):
-            return last.over
-        try:
-            for pipeline in list(self._under_way):
-                if not all(chunk.request is None or chunk.request.done() for chunk in pipeline.chunks):
-                    return False
-                if pipeline is last:
-                    break
-            return True
-        finally:
-            self._finishing.release()
-
-    def finish(self, last: Pipeline, timeout: float | None) -> None:
-        """Queues what comes after the tree, of all operations up to this one."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        if not self._finishing.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
-            raise TimeoutError(f"not done after {timeout} s: another thread waits for an operation before this one")
-        try:
-            while not last.over:
-                self._finish_one(self._under_way[0], deadline)
-                self._under_way.popleft()
-        finally:
-            self._finishing.release()
-
-    def _finish_one(self, pipeline: Pipeline, deadline: float | None) -> None:
-        try:
-            with self.side.current():
-                while pipeline.chunks:
-                    chunk = pipeline.chunks[0]
-                    if chunk.request is not None:
-                        left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-                        chunk.request.wait_stream(self.side.handle, left)
-                    else:
-                        self.side.wait_for(self._before)
-                    if chunk.after is not None:
-                        chunk.after()
-                    pipeline.chunks.popleft()
-                pipeline.event = self.side.event()
-        except TimeoutError as late:
-            request = pipeline.chunks[0].request
-            if request is not None and not request.done():
+        with self._beginning:
+            if (failure := self._finisher.failure) is not None:
+                raise PeerError(f"this rank has left the levels of its process group: {failure}") from failure
+            try:
+                with self._before.after_current():
+                    pipeline = Pipeline(self._finisher, list(chunks), held)
+            except BaseException as failure:
+                # Others have this rank's first chunks, perhaps, and would take those of its next
+                # operation for the rest.
+                self._finisher.fail(failure if isinstance(failure, Exception) else PeerError("it was interrupted"))
                 raise
-            pipeline.failure = late
-        except Exception as failure:
-            pipeline.failure = failure
-        pipeline.over = True
-        pipeline.held = None
+            self._finisher.add(pipeline)
+        return pipeline
 
     def leave(self) -> None:
         """Leaves both levels at once: what is outstanding fails. Other threads may be inside calls
         of both."""
+        self._finisher.end()
+        self._give_up()
+
+    def _give_up(self) -> None:
         try:
             if self._between is not None:
                 self._between.abandon()
         finally:
             self._on_host.abort()
 
-    def close(self) -> None:
-        """Gives NCCL's communicators and the group between hosts up."""
+    def close(self, timeout: float) -> None:
+        """Gives NCCL's communicators and the group between hosts up, after what is under way, for
+        which it waits so many seconds."""
+        self._finisher.close(timeout)
         self._on_host.close()
         if self._between is not None:
             self._between.free()

@@ -10,10 +10,11 @@ it is here under both names.
 import collections
 import os
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -21,23 +22,28 @@ from torch._C import _distributed_c10d as c10d
 
 from tributary._native import IN_PLACE, lib
 from tributary.context import Context
+from tributary.datatypes import OPERATORS
 from tributary.errors import Error
 from tributary.group import Group
 from tributary.request import Request
 from tributary.torch import hosts, jobs
 from tributary.torch.departure import Departure
-from tributary.torch.levels import LEAST, OPERATORS_OF_NCCL, Levels, Pipeline
+from tributary.torch.levels import LEAST, OPERATORS_OF_NCCL, Levels
 from tributary.torch.naming import NAME, NamedGroup
 from tributary.torch.nccl import TYPES as TYPES_OF_NCCL
 from tributary.torch.nccl import HostGroup
 from tributary.torch.others import LEFT, GlooGroup
+from tributary.torch.pipeline import Pipeline
 from tributary.torch.recorder import Record
-from tributary.torch.reduction import Reduction, average, reduction
+from tributary.torch.reduction import TYPES, Reduction, average, reduction
 from tributary.torch.staging import is_staged_by_library, joined, room, split, staged
 from tributary.torch.streams import Arrival, current
 from tributary.torch.work import Completer, Work, Works, is_in_callback
 
 Tensors = torch.Tensor | Sequence[torch.Tensor]
+
+
+T = TypeVar("T")
 
 
 class Operation(NamedTuple):
@@ -388,7 +394,7 @@ class ProcessGroupTributary(NamedGroup):
             return
         self._gloo.close()
         if (levels := self._departure.levels) is not None:
-            levels.close()
+            levels.close(self._completer.patience(self._seconds))
         self._group.free()
         if self._owns_context:
             jobs.leave(self._context)
@@ -472,12 +478,44 @@ class ProcessGroupTributary(NamedGroup):
             return None
         host, ranks = next((number, ranks) for number, ranks in enumerate(found.ranks) if group.rank in ranks)
         place = ranks.index(group.rank)
-        on_host = HostGroup(dist.PrefixStore(str(host), store), place, len(ranks), self._timeout)
         members = [group.members[of_host[place]] for of_host in found.ranks]
-        between = None
+        name = f"{self._name}, rank {place} of each host"
+        between: Group | None = None
         if len(members) > 1:
-            between = jobs.group(self._context, members, f"{self._name}, rank {place} of each host", self._timeout)
+            # The quota, say, may refuse the group of this rank and none of the others.
+            between = self._jointly(lambda: jobs.group(self._context, members, name, self._timeout), Group.free)
+            if between is None:
+                return None
+        on_host = self._jointly(
+            lambda: HostGroup(dist.PrefixStore(str(host), store), place, len(ranks), self._timeout), HostGroup.close
+        )
+        if on_host is None:
+            if between is not None:
+                between.free()
+            return None
         return Levels(found, group.rank, device, on_host, between)
+
+    def _jointly(self, make: Callable[[], T], undo: Callable[[T], None]) -> T | None:
+        """What is made here, or None if any member cannot make its own."""
+        made: T | None = None
+        try:
+            made = make()
+        except (Error, RuntimeError) as failure:
+            words = f"{self._name}: the tree reduces on hosts, too, and not NCCL: {failure}"
+            warnings.warn(words, RuntimeWarning, stacklevel=5)
+        if self._all_have(made is not None):
+            return made
+        if made is not None:
+            undo(made)
+        return None
+
+    def _all_have(self, mine: bool) -> bool:
+        """Whether something is true on all members."""
+        all_have = torch.tensor([mine], dtype=torch.int32)
+        arguments = (IN_PLACE, all_have.data_ptr(), 1, TYPES[torch.int32].code, OPERATORS["min"])
+        request = self._group._post(_ALLREDUCE.on_host, *arguments, held=all_have, value=None)
+        request.wait(self._seconds)
+        return bool(all_have.item())
 
     def _begun(self, call: Call, request: Request[Any] | Pipeline, record: Record, device: torch.device | None) -> Work:
         arrival = None if device is None else Arrival(device)

@@ -86,9 +86,9 @@ class Side:
         with self.current():
             yield
 
-    def wait_for(self, other: "Side") -> None:
-        """What is queued from now on comes behind what the other one holds."""
-        self._stream.wait_event(other.event())
+    def comes_after(self, event: "torch.cuda.Event") -> None:
+        """What is queued from now on comes behind this event."""
+        self._stream.wait_event(event)
 
     def event(self) -> "torch.cuda.Event":
         """One that comes when all is done that is queued."""

@@ -18,7 +18,7 @@ from tributary.torch.recorder import Record
 from tributary.torch.streams import Arrival, current, devices
 
 if TYPE_CHECKING:
-    from tributary.torch.levels import Pipeline
+    from tributary.torch.pipeline import Pipeline
 
 #: What `wait` is called with by those that set no limit of their own.
 NO_TIMEOUT = timedelta(0)
@@ -311,6 +311,10 @@ class Completer:
         """Somebody has waited in vain: `close` waits for nothing either."""
         self._has_given_up = True
 
+    def patience(self, timeout: float) -> float:
+        """How long an end waits for operations that may take so many seconds."""
+        return 0.0 if self._has_given_up else timeout
+
     def end(self, leave: Callable[[], None]) -> None:
         """Ends the thread soon: `leave` makes the works fail that it has been given. What hangs on
         their futures may take longer, and is waited for a moment only."""
@@ -324,7 +328,7 @@ class Completer:
         `timeout` seconds, `leave` is to end them."""
         self._take_no_more()
         if (thread := self._other()) is not None:
-            thread.join(0 if self._has_given_up else timeout)
+            thread.join(self.patience(timeout))
             if thread.is_alive():
                 leave()
                 thread.join()

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations on two levels that are under way, and the thread that queues what comes after the tree."""
+
+import collections
+import contextlib
+import queue
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tributary.errors import Error, TimeoutError
+from tributary.request import Request
+from tributary.torch.streams import Side
+
+if TYPE_CHECKING:
+    import torch
+
+#: How long the thread is waited for that has nothing left to wait for, in seconds.
+MOMENT = 1.0
+
+
+class Chunk:
+    """A part of an operation: what the tree does, or where there is none an event behind what comes
+    before it, and what NCCL does then."""
+
+    def __init__(self, before: "Request[Any] | torch.cuda.Event", after: Callable[[], None] | None) -> None:
+        self.before = before
+        self.after = after
+
+
+class Pipeline:
+    """An operation under way, which can be waited for like a request."""
+
+    def __init__(self, finisher: "Finisher", chunks: list[Chunk], held: object) -> None:
+        self.chunks = collections.deque(chunks)
+        self.held = held
+        #: Is set when all is queued, or something went wrong.
+        self.over = threading.Event()
+        self.failure: BaseException | None = None
+        #: Comes when the result is there.
+        self.event: Any = None
+        self._finisher = finisher
+
+    def done(self) -> bool:
+        """Whether the tree is done with this operation and those before it."""
+        return self.over.is_set()
+
+    def wait_stream(self, stream: int, timeout: float | None = None) -> None:
+        """Makes a stream wait for the result. The call itself waits for the tree alone. Raises what
+        went wrong, and `TimeoutError` after `timeout` seconds; the operation goes on then."""
+        if not self.over.wait(timeout):
+            raise self._finisher.late(timeout or 0.0)
+        if self.failure is not None:
+            raise self.failure
+        self._finisher.side.wait_event(stream, self.event)
+
+
+class Finisher:
+    """A thread that queues, in the order in which operations were begun, what comes after the tree of
+    each: the ranks of a host have to queue NCCL's operations alike, and at once, because others wait
+    for them whether this rank's program does or not. It begins with the first and ends when it is
+    closed.
+
+    Where something goes wrong the ranks would no longer queue alike, so that `leave` is called and
+    all that follows fails as well.
+    """
+
+    def __init__(self, side: Side, leave: Callable[[], None]) -> None:
+        #: Where results come.
+        self.side = side
+        #: What went wrong first.
+        self.failure: BaseException | None = None
+        self._leave = leave
+        self._pipelines: queue.SimpleQueue[Pipeline | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._waits_for: Request[Any] | None = None
+
+    def add(self, pipeline: Pipeline) -> None:
+        """Finishes an operation after those before it. One thread at a time calls this."""
+        self._pipelines.put(pipeline)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="tributary: levels", daemon=True)
+            self._thread.start()
+
+    def fail(self, failure: BaseException) -> None:
+        """Something went wrong."""
+        if self.failure is None:
+            self.failure = failure
+            # What went wrong is told, not what comes of it.
+            with contextlib.suppress(Error, RuntimeError):
+                self._leave()
+
+    def late(self, timeout: float) -> TimeoutError:
+        """The error of somebody who has waited so many seconds."""
+        words = "an operation on two levels is not done after 0 ms; it goes on, wait again or end the job"
+        if (request := self._waits_for) is not None:
+            try:
+                # The tree names the ranks that are late.
+                request.wait_stream(self.side.handle, 0.0)
+            except TimeoutError as late:
+                words = str(late)
+            except Error:
+                pass
+        return TimeoutError(words.replace("after 0 ms", f"after {1000 * timeout:.0f} ms", 1))
+
+    def end(self) -> None:
+        """The thread ends after what it has been given."""
+        self._pipelines.put(None)
+
+    def close(self, timeout: float) -> None:
+        """Waits for the end of the thread. Where that takes longer than `timeout` seconds, all of it
+        is left."""
+        self.end()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout)
+            if thread.is_alive():
+                self.fail(TimeoutError(f"operations were not done {timeout:g} s after the end of their process group"))
+                thread.join(MOMENT)
+
+    def _run(self) -> None:
+        while (pipeline := self._pipelines.get()) is not None:
+            self._finish(pipeline)
+
+    def _finish(self, pipeline: Pipeline) -> None:
+        try:
+            with self.side.current():
+                while pipeline.chunks:
+                    chunk = pipeline.chunks[0]
+                    if isinstance(chunk.before, Request):
+                        self._waits_for = chunk.before
+                        chunk.before.wait_stream(self.side.handle)
+                        self._waits_for = None
+                    else:
+                        self.side.comes_after(chunk.before)
+                    if chunk.after is not None:
+                        chunk.after()
+                    pipeline.chunks.popleft()
+                pipeline.event = self.side.event()
+        except Exception as failure:
+            self.fail(failure)
+            pipeline.failure = self.failure
+        pipeline.held = None
+        pipeline.over.set()
