@@ -50,8 +50,8 @@ impl Request {
     /// Drives progress once without waiting, and returns the outcome if there is one.
     pub fn test(&self) -> Option<Result<(), Error>> {
         let polled = if self.is_done() { Ok(()) } else { self.shared.poll() };
-        // What the engine has is over where it is. The rest is when the threads say so that have the
-        // buffers, whatever has become of the engine; a child after fork has no such threads.
+        // What the engine has is over where the engine is. All else is over when the threads say so
+        // that have the buffers; a child after fork has no such threads.
         let of_engine = |completion: &Completion| match completion.outcome() {
             None => polled.as_ref().err().cloned().map(Err),
             outcome => outcome,
