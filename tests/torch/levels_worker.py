@@ -97,6 +97,16 @@ def begun_by_half():
         else:
             raise AssertionError("an operation was begun by half")
     assert done == ["chunk", "chunk", "abort"], done
+    done.clear()
+    two = Levels(hosts.Hosts(((0, 1),), ""), 0, torch.device("cpu"), Host(), None)
+    two.leave()
+    try:
+        two.allreduce(vector, how)
+    except tributary.PeerError as refused:
+        assert "left the process group" in str(refused), refused
+    else:
+        raise AssertionError("an operation was begun that nobody would finish")
+    assert done == ["abort"], done
 
 
 def one_place_is_refused(rank, size, count):

@@ -30,6 +30,7 @@ from tributary.group import Group
 from tributary.request import Request
 from tributary.torch.hosts import Hosts
 from tributary.torch.nccl import HostGroup
+from tributary.torch.others import LEFT
 from tributary.torch.pipeline import Chunk, Finisher, Pipeline
 from tributary.torch.reduction import Reduction
 from tributary.torch.streams import Side
@@ -195,8 +196,8 @@ class Levels:
     def leave(self) -> None:
         """Leaves both levels at once: what is outstanding fails. Other threads may be inside calls
         of both."""
+        self._finisher.fail(PeerError(LEFT))
         self._finisher.end()
-        self._give_up()
 
     def _give_up(self) -> None:
         try:
