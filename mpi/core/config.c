@@ -56,12 +56,13 @@ uint32_t config_timeout_ms(void)
     return (uint32_t)(text != NULL && parse(&TIMEOUT, text, &value) && value > 0 ? value : TIMEOUT.fallback);
 }
 
-/* Whether libtributary reads this text, too: it joins with no such limit, and says why. */
-static bool is_read_by_the_library(const struct setting *setting, const char *text)
+/* Whether libtributary reads this text, too, and takes it for no number: then it says so, and joins
+ * nothing. */
+static bool is_refused_by_the_library(const struct setting *setting, const char *text)
 {
     const char *own = getenv(setting->name);
 
-    return setting == &TIMEOUT && own != NULL && strcmp(own, text) == 0;
+    return setting == &TIMEOUT && own != NULL && strcmp(own, text) == 0 && strspn(text, "+0123456789") != strlen(text);
 }
 
 static uint64_t number(const struct setting *setting)
@@ -73,7 +74,7 @@ static uint64_t number(const struct setting *setting)
         return setting->fallback;
     if (parse(setting, text, &value))
         return value;
-    if (is_read_by_the_library(setting, text))
+    if (is_refused_by_the_library(setting, text))
         return setting->fallback;
     notice("%s='%s' is not a number%s; the default is used. Give a whole number up to %llu%s", setting->name, text,
            setting->bytes ? " of bytes" : "", (unsigned long long)setting->largest,

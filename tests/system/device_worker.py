@@ -464,7 +464,7 @@ def finalized(argument):
     group.barrier().wait()
     copies = cuda.standInCount(b"copy host-device")
     if group.rank == 1:
-        cuda.standInSleep(stream, 2_000_000)
+        cuda.standInSleep(stream, 3_000_000)
     request = post(group, "bcast", vector, 4 * count, 0, stream)
     if group.rank == 0:
         request.wait(60000)
@@ -472,8 +472,8 @@ def finalized(argument):
         await_note(1)
         return None
     await_note(0)
-    # The result is here, or will be in a moment; the stream is later still.
-    time.sleep(0.5)
+    # The result is here, and its copy is queued behind what the stream still does.
+    wait_stream(request, new_stream())
     context.finalize()
     early = request.test() and cuda.standInCount(b"copy host-device") == copies
     deadline = time.monotonic() + 30

@@ -117,7 +117,9 @@ impl Target {
             done.extend(remove_file(&unit)?.map(|removed| (removed, service)));
         }
         let left = self.left()?;
-        let of_same_name = |service: &Service| left.iter().find(|unit| unit.ends_with(service.unit()));
+        let of_same_name = |service: &Service| {
+            left.iter().filter(|unit| unit.ends_with(service.unit())).min_by_key(|unit| self.rank(unit))
+        };
         let uncovered = done.iter().filter_map(|(_, service)| Some(stays_stopped(of_same_name(service)?)));
         let uncovered: Vec<Done> = uncovered.collect();
         let mut done: Vec<Done> = done.into_iter().map(|(removed, _)| removed).chain(uncovered).collect();
@@ -168,6 +170,12 @@ impl Target {
         }
         left.sort();
         Ok(left)
+    }
+
+    /// How late systemd looks for a unit where this one lies.
+    fn rank(&self, unit: &Path) -> usize {
+        let before = ["/etc", "/usr/local"].map(|folder| self.here(Path::new(folder)));
+        before.iter().position(|folder| unit.starts_with(folder)).unwrap_or(before.len())
     }
 
     fn reload(&self) -> Result<(), ServiceError> {

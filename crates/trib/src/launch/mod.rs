@@ -75,8 +75,10 @@ impl Job {
         let verdict = Verdict::Succeeded;
         let mut running =
             Running { ranks, signals, grace: self.grace, verdict, account: None, deadline: None, has_killed: false };
-        running.wait_for_all();
-        labels.wait(LABEL_LIMIT, || running.is_interrupted());
+        let have_all_ended = running.wait_for_all();
+        let since = Instant::now();
+        // What runs on may print for ever.
+        labels.wait(LABEL_LIMIT, || running.is_interrupted() || !have_all_ended && since.elapsed() > LABEL_LIMIT);
         if let (Some(manager), Some(account)) = (&self.manager, running.account) {
             tell(manager, environment.rendezvous(), account);
         }
@@ -112,25 +114,32 @@ struct Running {
 }
 
 impl Running {
-    fn wait_for_all(&mut self) {
+    /// Waits for the end of all ranks and, of a job that has failed, of what they have started.
+    /// Returns false if something of that cannot be ended.
+    fn wait_for_all(&mut self) -> bool {
         loop {
             self.note_ends();
             let have_ended = self.ranks.iter().all(Rank::has_ended);
             // What a rank of a job that ends well has left behind is meant to stay.
             if have_ended && (self.deadline.is_none() || self.left().is_empty()) {
-                return;
+                return true;
             }
+            let is_all_done = have_ended && self.has_killed;
             match self.next_signal(have_ended) {
                 Ok(SIGCHLD) => {}
-                Ok(signal) => self.pass_on(signal),
+                Ok(signal) if !is_all_done => self.pass_on(signal),
                 Err(_) if self.deadline.is_some_and(|deadline| Instant::now() < deadline) => {}
-                Err(_) if have_ended && self.has_killed => {
-                    let left = self.left().join(", ");
-                    return warn!(
-                        "what ranks {left} have started runs on, as this user may not end it or the kernel does not"
-                    );
+                Err(_) if !is_all_done => self.kill("the grace period is over"),
+                _ => {
+                    let left = self.left();
+                    if !left.is_empty() {
+                        let ranks = left.join(", ");
+                        warn!(
+                            "what ranks {ranks} have started runs on: this user may not end it, or the kernel does not"
+                        );
+                    }
+                    return left.is_empty();
                 }
-                Err(_) => self.kill("the grace period is over"),
             }
         }
     }

@@ -195,10 +195,12 @@ fn what_the_user_may_not_end_does_not_keep_a_job_that_has_failed() {
     // It takes root, and a program that others may run.
     if as_nobody(program, &["--version"]).is_ok_and(|done| done.status.success()) {
         let script =
-            format!("{} --reuid 0 sleep 60 > /dev/null 2>&1 & echo $!; sleep 0.5; exit 7", become_root.display());
+            // It prints on, too, which a label takes as long as something comes.
+            format!("{} --reuid 0 sh -c 'while :; do echo; sleep 0.2; done' & echo $!; sleep 0.5; exit 7", become_root.display());
         let began = Instant::now();
-        let done = as_nobody(program, &["run", "-n", "1", "--grace", "0.2", "--", "sh", "-c", &script]).unwrap();
-        let left: u32 = lines(&done)[0].parse().unwrap();
+        let done =
+            as_nobody(program, &["run", "-n", "1", "--label", "--grace", "0.2", "--", "sh", "-c", &script]).unwrap();
+        let left: u32 = lines(&done).iter().find_map(|line| line.strip_prefix("[0] ")?.parse().ok()).unwrap();
         assert_eq!(done.status.code(), Some(7));
         assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
         if let Some(left) = ProcessId::running(left) {

@@ -73,7 +73,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME=VALUE", value_parser = limit)]
     limit: Vec<(String, String)>,
     /// Name of the laboratory, when there are several
-    #[arg(long, value_name = "NAME", env = "TRIB_LAB", default_value = super::DEFAULT_NAME)]
+    #[arg(long, value_name = "NAME", default_value = super::DEFAULT_NAME)]
     name: String,
     /// How long it may take until all is ready, seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = some_seconds)]
