@@ -8,6 +8,7 @@ import pathlib
 import re
 import sys
 import warnings
+from unittest import mock
 
 import stand_in
 import torch
@@ -60,6 +61,14 @@ def waits_that_others_need(rank, size, count):
     """Ranks do other things between beginning an operation and waiting for it, which others wait for."""
     first, second = (stand_in.on_device(levels.values(rank, count)) for _ in range(2))
     total = sum(levels.values(other, count) for other in range(size))
+    # A thread without that mode may not change what was made in it.
+    with torch.inference_mode():
+        made = stand_in.on_device(levels.values(rank, count + 1))
+        gathered = stand_in.on_device(torch.zeros(size * 70_000))
+        dist.all_reduce(made)
+        dist.all_gather_into_tensor(gathered, stand_in.on_device(levels.values(rank, 70_000)))
+        assert torch.equal(stand_in.read(made), sum(levels.values(other, count + 1) for other in range(size)))
+        assert torch.equal(stand_in.read(gathered), torch.cat([levels.values(other, 70_000) for other in range(size)]))
     if rank % 2:
         dist.all_reduce(first)
         assert torch.equal(stand_in.read(first), total)
@@ -107,6 +116,16 @@ def begun_by_half():
     else:
         raise AssertionError("an operation was begun that nobody would finish")
     assert done == ["abort"], done
+    # It is left while an operation is being begun.
+    two = Levels(hosts.Hosts(((0, 1),), ""), 0, torch.device("cpu"), Host(), None)
+    with mock.patch.object(Host, "reduce_scatter", lambda *_: two.leave()):
+        late = two.allreduce(vector, how)
+    try:
+        late.wait_stream(0, 5)
+    except tributary.PeerError as refused:
+        assert "left the process group" in str(refused), refused
+    else:
+        raise AssertionError("nobody has finished it")
 
 
 def one_place_is_refused(rank, size, count):

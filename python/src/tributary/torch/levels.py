@@ -25,7 +25,7 @@ import torch.distributed as dist
 
 from tributary._native import IN_PLACE, lib
 from tributary.datatypes import OPERATORS
-from tributary.errors import PeerError
+from tributary.errors import PeerError, UnsupportedError
 from tributary.group import Group
 from tributary.request import Request
 from tributary.torch.hosts import Hosts
@@ -77,7 +77,7 @@ class Levels:
 
     def allreduce(self, vector: torch.Tensor, how: Reduction) -> Pipeline:
         """Reduces a vector in place on every rank."""
-        return self._begin(self._allreduced(vector.detach().view(-1), how), vector)
+        return self._begin(self._allreduced(vector.detach().view(-1), how), (vector,))
 
     def reduce_scatter(self, whole: torch.Tensor, part: torch.Tensor, how: Reduction) -> Pipeline:
         """Reduces a vector of as many blocks as there are ranks, of which each gets its own."""
@@ -91,7 +91,7 @@ class Levels:
 
     def broadcast(self, vector: torch.Tensor, root: int) -> Pipeline:
         """Copies the root's vector over those of the others."""
-        return self._begin(self._broadcast(vector.detach().view(-1).view(torch.uint8), root), vector)
+        return self._begin(self._broadcast(vector.detach().view(-1).view(torch.uint8), root), (vector,))
 
     def _allreduced(self, flat: torch.Tensor, how: Reduction) -> Iterator[Chunk]:
         op = OPERATORS_OF_NCCL[how.code]
@@ -178,13 +178,17 @@ class Levels:
 
     # Their order
 
-    def _begin(self, chunks: Iterator[Chunk], held: object) -> Pipeline:
+    def _begin(self, chunks: Iterator[Chunk], held: tuple[torch.Tensor, ...]) -> Pipeline:
         with self._beginning:
             if (failure := self._finisher.failure) is not None:
                 raise PeerError(f"this rank has left the levels of its process group: {failure}") from failure
+            self._finisher.start()
             try:
                 with self._before.after_current():
                     pipeline = Pipeline(self._finisher, list(chunks), held)
+            except UnsupportedError:
+                # All ranks are refused alike, as while a CUDA graph is captured.
+                raise
             except BaseException as failure:
                 # Others have this rank's first chunks, perhaps, and would take those of its next
                 # operation for the rest.

@@ -6,14 +6,13 @@ import contextlib
 import queue
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from tributary.errors import Error, TimeoutError
 from tributary.request import Request
 from tributary.torch.streams import Side
-
-if TYPE_CHECKING:
-    import torch
 
 #: How long the thread is waited for that has nothing left to wait for, in seconds.
 MOMENT = 1.0
@@ -31,7 +30,7 @@ class Chunk:
 class Pipeline:
     """An operation under way, which can be waited for like a request."""
 
-    def __init__(self, finisher: "Finisher", chunks: list[Chunk], held: object) -> None:
+    def __init__(self, finisher: "Finisher", chunks: list[Chunk], held: tuple[torch.Tensor, ...]) -> None:
         self.chunks = collections.deque(chunks)
         self.held = held
         #: Is set when all is queued, or something went wrong.
@@ -39,6 +38,8 @@ class Pipeline:
         self.failure: BaseException | None = None
         #: Comes when the result is there.
         self.event: Any = None
+        #: What torch asks of who changes tensors that were made so.
+        self.is_inference = torch.is_inference_mode_enabled()
         self._finisher = finisher
 
     def done(self) -> bool:
@@ -74,18 +75,34 @@ class Finisher:
         self._pipelines: queue.SimpleQueue[Pipeline | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._waits_for: Request[Any] | None = None
+        # Held while an operation is added, or no more are. A signal's handler may end what it
+        # interrupts, so the thread that holds this may come again.
+        self._adding = threading.RLock()
+        self._has_ended = False
+
+    def start(self) -> None:
+        """Starts the thread, before anything is begun that it has to finish. One thread at a time
+        calls this."""
+        if self._thread is None:
+            thread = threading.Thread(target=self._run, name="tributary: levels", daemon=True)
+            thread.start()
+            self._thread = thread
 
     def add(self, pipeline: Pipeline) -> None:
-        """Finishes an operation after those before it. One thread at a time calls this."""
-        self._pipelines.put(pipeline)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="tributary: levels", daemon=True)
-            self._thread.start()
+        """Finishes an operation after those before it. After the end of the thread it has failed."""
+        with self._adding:
+            if not self._has_ended:
+                self._pipelines.put(pipeline)
+                return
+        pipeline.failure = self.failure
+        pipeline.over.set()
 
     def fail(self, failure: BaseException) -> None:
         """Something went wrong."""
-        if self.failure is None:
-            self.failure = failure
+        with self._adding:
+            is_first = self.failure is None
+            self.failure = self.failure or failure
+        if is_first:
             # What went wrong is told, not what comes of it.
             with contextlib.suppress(Error, RuntimeError):
                 self._leave()
@@ -105,7 +122,9 @@ class Finisher:
 
     def end(self) -> None:
         """The thread ends after what it has been given."""
-        self._pipelines.put(None)
+        with self._adding:
+            self._has_ended = True
+            self._pipelines.put(None)
 
     def close(self, timeout: float) -> None:
         """Waits for the end of the thread. Where that takes longer than `timeout` seconds, all of it
@@ -124,7 +143,7 @@ class Finisher:
 
     def _finish(self, pipeline: Pipeline) -> None:
         try:
-            with self.side.current():
+            with torch.inference_mode(pipeline.is_inference), self.side.current():
                 while pipeline.chunks:
                     chunk = pipeline.chunks[0]
                     if isinstance(chunk.before, Request):
@@ -140,5 +159,9 @@ class Finisher:
         except Exception as failure:
             self.fail(failure)
             pipeline.failure = self.failure
-        pipeline.held = None
+        # What is queued here may still read and write them, whether somebody has waited or not.
+        with contextlib.suppress(RuntimeError):
+            for tensor in pipeline.held:
+                self.side.uses(tensor)
+        pipeline.held = ()
         pipeline.over.set()

@@ -460,8 +460,12 @@ class ProcessGroupTributary(NamedGroup):
             return None
         if how is not None and (vector.dtype not in TYPES_OF_NCCL or how.code not in OPERATORS_OF_NCCL):
             return None
+        self._check_alive()
         if not self._is_agreed:
-            self._departure.levels = self._agree(vector.device)
+            try:
+                self._departure.levels = self._agree(vector.device)
+            except Error as failure:
+                raise dist.DistBackendError(str(failure)) from failure
             self._is_agreed = True
         levels = self._departure.levels
         if levels is None:
@@ -498,16 +502,21 @@ class ProcessGroupTributary(NamedGroup):
     def _jointly(self, make: Callable[[], T], undo: Callable[[T], None]) -> T | None:
         """What is made here, or None if any member cannot make its own."""
         made: T | None = None
+        words = ""
         try:
             made = make()
         except (Error, RuntimeError) as failure:
             words = f"{self._name}: the tree reduces on hosts, too, and not NCCL: {failure}"
+        have_all = False
+        try:
+            have_all = self._all_have(made is not None)
+        finally:
+            if made is not None and not have_all:
+                undo(made)
+        if words:
+            # A warning may be an error; others have the answer by now.
             warnings.warn(words, RuntimeWarning, stacklevel=5)
-        if self._all_have(made is not None):
-            return made
-        if made is not None:
-            undo(made)
-        return None
+        return made if have_all else None
 
     def _all_have(self, mine: bool) -> bool:
         """Whether something is true on all members."""
