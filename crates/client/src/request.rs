@@ -56,10 +56,9 @@ impl Request {
             None => polled.as_ref().err().cloned().map(Err),
             outcome => outcome,
         };
-        if let UnderWay::Posted(completion) = &self.under_way {
-            return of_engine(completion);
-        }
-        if let Err(error) = self.shared.fork.check() {
+        if !matches!(self.under_way, UnderWay::Posted(_))
+            && let Err(error) = self.shared.fork.check()
+        {
             return Some(Err(error));
         }
         match &self.under_way {

@@ -359,8 +359,8 @@ impl Shared {
     }
 }
 
-/// Who is late, as far as this rank sees it.
 impl Engine {
+    /// The error of a wait that is over before this operation, which is told as `what`.
     fn overdue(&self, part: &Completion, what: Option<&Signature>, timeout: Option<Duration>) -> Error {
         let directory = &*self.lanes[part.lane()].driver.directory;
         let what = what.map_or_else(|| "the group".to_owned(), |what| what.told(directory));
@@ -371,6 +371,7 @@ impl Engine {
     }
 }
 
+/// Who is late, as far as this rank sees it.
 fn late_words(late: &RankList, by: &dyn Directory) -> String {
     let names: Vec<String> = late.iter().map(|rank| by.rank(rank)).collect();
     match &names[..] {

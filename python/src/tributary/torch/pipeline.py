@@ -13,9 +13,7 @@ import torch
 from tributary.errors import Error, TimeoutError
 from tributary.request import Request
 from tributary.torch.streams import Side
-
-#: How long the thread is waited for that has nothing left to wait for, in seconds.
-MOMENT = 1.0
+from tributary.torch.work import MOMENT
 
 
 class Chunk:

@@ -91,4 +91,6 @@ def average(size: int, total: torch.Tensor) -> None:
     else:
         # Torch takes a divisor as a number of the tensor's type, in which a large group's has no room.
         wide = total if size <= torch.iinfo(total.dtype).max else total.long()
-        total.copy_(torch.div(wide, size, rounding_mode="trunc"))
+        wide.div_(size, rounding_mode="trunc")
+        if wide is not total:
+            total.copy_(wide)
