@@ -2,11 +2,14 @@
 a stand-in for CUDA's driver makes: levels_worker.py HOSTS. Each host has as many ranks.
 """
 
+import datetime
 import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
+import threading
 import warnings
 from unittest import mock
 
@@ -20,6 +23,9 @@ from tributary.torch.reduction import reduction
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "gpu"))
 import levels  # noqa: E402
+
+#: The word with which this program is called to show how it exits.
+EXITS = "exits"
 
 
 class HostGroup:
@@ -56,6 +62,8 @@ class HostGroup:
     def close(self):
         self.groups = []
 
+    abort = close
+
 
 def waits_that_others_need(rank, size, count):
     """Ranks do other things between beginning an operation and waiting for it, which others wait for."""
@@ -69,6 +77,10 @@ def waits_that_others_need(rank, size, count):
         dist.all_gather_into_tensor(gathered, stand_in.on_device(levels.values(rank, 70_000)))
         assert torch.equal(stand_in.read(made), sum(levels.values(other, count + 1) for other in range(size)))
         assert torch.equal(stand_in.read(gathered), torch.cat([levels.values(other, 70_000) for other in range(size)]))
+        # Another thread divides it.
+        made = stand_in.on_device(levels.values(rank, count))
+        dist.all_reduce(made, op=dist.ReduceOp.AVG, async_op=True).get_future().wait()
+        assert torch.equal(stand_in.read(made), total / size)
     if rank % 2:
         dist.all_reduce(first)
         assert torch.equal(stand_in.read(first), total)
@@ -81,6 +93,56 @@ def waits_that_others_need(rank, size, count):
         early.wait()
         late.wait()
     assert torch.equal(stand_in.read(first), total) and torch.equal(stand_in.read(second), total)
+
+
+def a_future_waits_for_a_host_that_is_late(is_late, rank, count):
+    """The end of a process group wakes the thread that waits on two levels."""
+    group = dist.new_group()
+    x = stand_in.on_device(levels.values(rank, count))
+    dist.all_reduce(x, group=group)
+    if not is_late:
+        options = dist.AllreduceOptions()
+        # Longer than this step may take.
+        options.timeout = datetime.timedelta(seconds=3600)
+        group.set_timeout(datetime.timedelta(seconds=0.5))
+        # What torch calls keeps no work here.
+        group._start_coalescing(x.device)
+        future = group.allreduce([x], options).get_future()
+        group._end_coalescing(x.device)
+        group.shutdown()
+        try:
+            future.wait()
+        except RuntimeError as failure:
+            assert "left" in str(failure), failure
+        else:
+            raise AssertionError("a sum of which one host has no part")
+    dist.barrier()
+    dist.destroy_process_group(group)
+
+
+def the_exit_waits_for_what_is_queued():
+    """The interpreter's exit waits for the thread, which would come back from torch to no interpreter."""
+    done = subprocess.run([sys.executable, __file__, EXITS], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, (done.returncode, done.stderr)
+
+
+def exit_with_much_to_queue():
+    """The interpreter exits while the thread is inside torch, time and again."""
+    stand_in.set_up()
+    much, is_inside = torch.ones(700, 700), threading.Event()
+
+    class Host:
+        def reduce_scatter(self, part, whole, op):
+            pass
+
+        def all_gather(self, whole, part):
+            is_inside.set()
+            for _ in range(20):
+                much @ much
+
+    two = Levels(hosts.Hosts(((0, 1),), ""), 0, torch.device("cpu"), Host(), None)
+    two.allreduce(torch.zeros(5 * (4 << 20)), reduction(dist.ReduceOp.SUM, torch.float32, 2))
+    is_inside.wait()
 
 
 def begun_by_half():
@@ -115,6 +177,16 @@ def begun_by_half():
         assert "left the process group" in str(refused), refused
     else:
         raise AssertionError("an operation was begun that nobody would finish")
+    assert done == ["abort"], done
+    # A graph is captured: that is no reason to leave.
+    two = Levels(hosts.Hosts(((0, 1),), ""), 0, torch.device("cpu"), Host(), None)
+    with mock.patch.object(stand_in, "is_capturing", True):
+        try:
+            two.allreduce(vector, how)
+        except tributary.UnsupportedError as refused:
+            assert "CUDA graph" in str(refused), refused
+        else:
+            raise AssertionError("a collective in a graph")
     assert done == ["abort"], done
     # It is left while an operation is being begun.
     two = Levels(hosts.Hosts(((0, 1),), ""), 0, torch.device("cpu"), Host(), None)
@@ -166,8 +238,10 @@ def main():
     waits_that_others_need(rank, size, long)
     if rank == 0:
         begun_by_half()
+        the_exit_waits_for_what_is_queued()
     if sys.argv[1] != "1":
         one_place_is_refused(rank, size, long)
+        a_future_waits_for_a_host_that_is_late(host == "host 0", rank, long)
     x = stand_in.on_device(levels.values(rank, 100))
     dist.all_reduce(x)
     checks.same(x, sum(levels.values(other, 100) for other in range(size)), "a short all_reduce")
@@ -178,4 +252,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    exit_with_much_to_queue() if sys.argv[1] == EXITS else main()

@@ -28,6 +28,8 @@ of_program = []
 #: Tensors that copies read, and those whose memory torch was told that a stream uses.
 kept, recorded = [], []
 thread = threading.local()
+#: Whether the current stream is captured into a graph.
+is_capturing = False
 
 
 def ok(code):
@@ -140,7 +142,8 @@ def device_of(_):
 def replace():
     """Puts the stand-in's streams where torch has its own."""
     known = types.SimpleNamespace(
-        current_stream=lambda _: stream(), Event=Event, device=device_of, Stream=Stream, ExternalStream=ExternalStream, stream=current
+        current_stream=lambda _: stream(), Event=Event, device=device_of, Stream=Stream, ExternalStream=ExternalStream, stream=current,
+        is_current_stream_capturing=lambda: is_capturing,
     )
     streams.torch = types.SimpleNamespace(cuda=known, Tensor=torch.Tensor)
     streams.devices = process_group.Work.get_future.__globals__["devices"] = lambda arrival: None

@@ -6,6 +6,7 @@ Torch 2.6 tells no backend but its own that a process group is destroyed.
 
 import contextlib
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tributary.context import Context
@@ -33,6 +34,10 @@ class Departure:
         #: NCCL on each host, once it is used.
         self.levels: Levels | None = None
 
+    def give_up(self) -> None:
+        """What is outstanding fails, except what goes through Gloo."""
+        self._give_up(self._group.leave)
+
     def leave(self) -> None:
         """Leaves all of it: what is outstanding fails, here and on the other members. Other threads
         may be inside the process group's calls, and no device is waited for."""
@@ -41,9 +46,7 @@ class Departure:
             if self._context is not None:
                 rest.callback(jobs.abandon, self._context)
             rest.callback(self._gloo.abort)
-            if self.levels is not None:
-                rest.callback(self.levels.leave)
-            self._completer.end(self._group.abandon)
+            self._completer.end(lambda: self._give_up(self._group.abandon))
 
     def leave_aside(self) -> None:
         """The same in another thread, which is waited for. A process group may be dropped between
@@ -60,4 +63,12 @@ class Departure:
 
         # At the interpreter's end there are no more threads; then all is left as it is.
         with contextlib.suppress(RuntimeError):
-            aside.start("process group: end", run).join(PATIENCE)
+            thread = aside.thread("process group: end", run)
+            thread.start()
+            thread.join(PATIENCE)
+
+    def _give_up(self, leave_group: Callable[[], None]) -> None:
+        with contextlib.ExitStack() as rest:
+            if self.levels is not None:
+                rest.callback(self.levels.leave)
+            leave_group()

@@ -62,7 +62,7 @@ class Levels:
         #: Where results come.
         self.side = Side(device)
         self._beginning = threading.Lock()
-        self._finisher = Finisher(self.side, self._give_up)
+        self._finisher = Finisher(self._before, self.side, self._give_up)
         # Blocks as NCCL wants them: those of a place side by side, hosts in their order.
         order = [ranks[place] for place in range(self._k) for ranks in hosts.ranks]
         self._order = torch.tensor(order, device=device)
@@ -184,10 +184,11 @@ class Levels:
                 raise PeerError(f"this rank has left the levels of its process group: {failure}") from failure
             self._finisher.start()
             try:
+                self._before.refuse_capture()
                 with self._before.after_current():
                     pipeline = Pipeline(self._finisher, list(chunks), held)
             except UnsupportedError:
-                # All ranks are refused alike, as while a CUDA graph is captured.
+                # All ranks are refused alike, before anything is begun.
                 raise
             except BaseException as failure:
                 # Others have this rank's first chunks, perhaps, and would take those of its next

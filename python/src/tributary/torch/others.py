@@ -119,7 +119,7 @@ class GlooGroup:
         if last[0] is not None:
             # Where no thread can be made, it ends here.
             with contextlib.suppress(RuntimeError):
-                aside.start("gloo: end", last.clear)
+                aside.thread("gloo: end", last.clear).start()
 
 
 def _room(tensors: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Copies]:

@@ -12,6 +12,7 @@ import torch
 
 from tributary.errors import Error, TimeoutError
 from tributary.request import Request
+from tributary.torch import aside
 from tributary.torch.streams import Side
 from tributary.torch.work import MOMENT
 
@@ -64,7 +65,9 @@ class Finisher:
     all that follows fails as well.
     """
 
-    def __init__(self, side: Side, leave: Callable[[], None]) -> None:
+    def __init__(self, before: Side, side: Side, leave: Callable[[], None]) -> None:
+        # Where what comes before the tree is queued.
+        self._before = before
         #: Where results come.
         self.side = side
         #: What went wrong first.
@@ -82,7 +85,7 @@ class Finisher:
         """Starts the thread, before anything is begun that it has to finish. One thread at a time
         calls this."""
         if self._thread is None:
-            thread = threading.Thread(target=self._run, name="tributary: levels", daemon=True)
+            thread = aside.thread("tributary: levels", self._run, self.end)
             thread.start()
             self._thread = thread
 
@@ -136,8 +139,13 @@ class Finisher:
                 thread.join(MOMENT)
 
     def _run(self) -> None:
-        while (pipeline := self._pipelines.get()) is not None:
+        while (pipeline := self._next()) is not None:
             self._finish(pipeline)
+            del pipeline
+
+    def _next(self) -> Pipeline | None:
+        with aside.waiting():
+            return self._pipelines.get()
 
     def _finish(self, pipeline: Pipeline) -> None:
         try:
@@ -146,7 +154,8 @@ class Finisher:
                     chunk = pipeline.chunks[0]
                     if isinstance(chunk.before, Request):
                         self._waits_for = chunk.before
-                        chunk.before.wait_stream(self.side.handle)
+                        with aside.waiting():
+                            chunk.before.wait_stream(self.side.handle)
                         self._waits_for = None
                     else:
                         self.side.comes_after(chunk.before)
@@ -157,9 +166,12 @@ class Finisher:
         except Exception as failure:
             self.fail(failure)
             pipeline.failure = self.failure
-        # What is queued here may still read and write them, whether somebody has waited or not.
+        # What is queued may still read and write them, whether somebody has waited or not. Where all
+        # went well, results come behind what was queued before the tree.
+        sides = [self.side] if pipeline.failure is None else [self.side, self._before]
         with contextlib.suppress(RuntimeError):
             for tensor in pipeline.held:
-                self.side.uses(tensor)
+                for side in sides:
+                    side.uses(tensor)
         pipeline.held = ()
         pipeline.over.set()

@@ -38,7 +38,7 @@ from tributary.torch.recorder import Record
 from tributary.torch.reduction import TYPES, Reduction, average, reduction
 from tributary.torch.staging import is_staged_by_library, joined, room, split, staged
 from tributary.torch.streams import Arrival, current
-from tributary.torch.work import Completer, Work, Works, is_in_callback
+from tributary.torch.work import Completer, Work, Works, in_this_mode, is_in_callback
 
 Tensors = torch.Tensor | Sequence[torch.Tensor]
 
@@ -388,7 +388,7 @@ class ProcessGroupTributary(NamedGroup):
         already."""
         if not self._at_drop.alive:
             return
-        self._completer.close(self._seconds, self._group.leave)
+        self._completer.close(self._seconds, self._departure.give_up)
         if self._at_drop.detach() is None:
             # Another thread has aborted it meanwhile.
             return
@@ -530,7 +530,7 @@ class ProcessGroupTributary(NamedGroup):
         arrival = None if device is None else Arrival(device)
         limit = self._limit(call.options)
         used = [] if device is None else _of_device(call)
-        work = Work(request, call.finish, call.results, used, limit, record, self._completer, arrival)
+        work = Work(request, in_this_mode(call.finish), call.results, used, limit, record, self._completer, arrival)
         if self._coalesced is not None:
             self._coalesced.append(work)
         self._keep(work)

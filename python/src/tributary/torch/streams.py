@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 import torch
 
+from tributary.errors import UnsupportedError
+
 
 def current(device: torch.device) -> int:
     """The stream in which torch queues work of this thread, as the driver names it."""
@@ -70,6 +72,15 @@ class Side:
         self._stream = torch.cuda.Stream(device)
         #: As the driver names it.
         self.handle: int = self._stream.cuda_stream
+
+    @staticmethod
+    def refuse_capture() -> None:
+        """Raises `UnsupportedError` while the current stream is captured into a CUDA graph."""
+        if torch.cuda.is_current_stream_capturing():
+            raise UnsupportedError(
+                "the stream is being captured into a CUDA graph, which cannot hold a collective: other ranks take part in it, "
+                "each time anew; end the capture before the call"
+            )
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An operation of a process group that is under way."""
 
+import contextlib
 import queue
 import threading
 import time
@@ -14,6 +15,7 @@ import torch.distributed as dist
 
 from tributary.errors import Error, MismatchError
 from tributary.request import Request
+from tributary.torch import aside
 from tributary.torch.recorder import Record
 from tributary.torch.streams import Arrival, current, devices
 
@@ -43,6 +45,19 @@ _here = _Here()
 def is_in_callback() -> bool:
     """Whether this thread runs what hangs on a future."""
     return _here.depth > 0
+
+
+def in_this_mode(finish: Callable[[], None] | None) -> Callable[[], None] | None:
+    """The same, for another thread: in torch's inference mode, if this thread is in it. Torch lets
+    nothing else change tensors that were made so."""
+    if finish is None or not torch.is_inference_mode_enabled():
+        return finish
+
+    def run() -> None:
+        with torch.inference_mode():
+            finish()
+
+    return run
 
 
 class Work(dist.Work):
@@ -136,10 +151,14 @@ class Work(dist.Work):
             self.complete(self._timeout)
         return made
 
-    def complete(self, timeout: float | None) -> None:
-        """Waits for the operation and fulfils the future, well or not."""
+    def complete(
+        self, timeout: float | None, waiting: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+    ) -> None:
+        """Waits for the operation, inside what `waiting` makes, and fulfils the future, well or not."""
         try:
-            self._await(timeout)
+            with waiting():
+                self._await_request(timeout)
+            self._settle()
         except Exception as failure:
             self._record.fail(failure)
             self._fulfil(failure)
@@ -156,6 +175,11 @@ class Work(dist.Work):
         return self.over
 
     def _await(self, timeout: float | None) -> None:
+        self._await_request(timeout)
+        self._settle()
+
+    def _await_request(self, timeout: float | None) -> None:
+        """Raises only where the operation goes on."""
         try:
             if self._arrival is not None:
                 self._request.wait_stream(current(self._arrival.device), timeout)
@@ -164,7 +188,6 @@ class Work(dist.Work):
         except Exception:
             if not self._request.done():
                 raise
-        self._settle()
 
     def _settle(self) -> None:
         """The request is done, or, over memory of a device, all of it is queued there."""
@@ -299,7 +322,7 @@ class Completer:
                 return False
             self._works.put((work, None if timeout is None else time.monotonic() + timeout))
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread = aside.thread(self._name, self._run, self._take_no_more)
                 self._thread.start()
             return not self._has_ended
 
@@ -345,6 +368,11 @@ class Completer:
         return None if thread is None or thread.ident is None or self.is_here() else thread
 
     def _run(self) -> None:
-        while (item := self._works.get()) is not None:
+        while (item := self._next()) is not None:
             work, deadline = item
-            work.complete(None if deadline is None else max(deadline - time.monotonic(), 0.0))
+            work.complete(None if deadline is None else max(deadline - time.monotonic(), 0.0), aside.waiting)
+            del item, work
+
+    def _next(self) -> tuple[Work, float | None] | None:
+        with aside.waiting():
+            return self._works.get()
