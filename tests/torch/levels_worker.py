@@ -3,6 +3,7 @@ a stand-in for CUDA's driver makes: levels_worker.py HOSTS. Each host has as man
 """
 
 import datetime
+import functools
 import json
 import os
 import pathlib
@@ -19,13 +20,22 @@ import torch.distributed as dist
 import tributary.torch
 from tributary.torch import hosts, jobs, process_group
 from tributary.torch.levels import Levels
+from tributary.torch.pipeline import Pipeline
+from tributary.torch.recorder import Record
 from tributary.torch.reduction import reduction
+from tributary.torch.work import Completer, Work
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "gpu"))
 import levels  # noqa: E402
 
-#: The word with which this program is called to show how it exits.
-EXITS = "exits"
+#: A program that exits so. What it registers first is called last.
+EXIT = """\
+import atexit
+ends = []
+atexit.register(lambda: [end() for end in ends])
+import levels_worker
+ends += levels_worker.exit_with_much_to_queue()
+"""
 
 
 class HostGroup:
@@ -81,6 +91,11 @@ def waits_that_others_need(rank, size, count):
         made = stand_in.on_device(levels.values(rank, count))
         dist.all_reduce(made, op=dist.ReduceOp.AVG, async_op=True).get_future().wait()
         assert torch.equal(stand_in.read(made), total / size)
+        made = stand_in.on_device(levels.values(rank, count + 1))
+    # Outside that mode they may be changed as well, by an odd length and by the division.
+    dist.all_reduce(made, op=dist.ReduceOp.AVG)
+    with torch.inference_mode():
+        assert torch.equal(stand_in.read(made), sum(levels.values(other, count + 1) for other in range(size)) / size)
     if rank % 2:
         dist.all_reduce(first)
         assert torch.equal(stand_in.read(first), total)
@@ -121,13 +136,16 @@ def a_future_waits_for_a_host_that_is_late(is_late, rank, count):
 
 
 def the_exit_waits_for_what_is_queued():
-    """The interpreter's exit waits for the thread, which would come back from torch to no interpreter."""
-    done = subprocess.run([sys.executable, __file__, EXITS], capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, (done.returncode, done.stderr)
+    """The interpreter's exit waits for the thread, which would come back from torch to no interpreter.
+    Later nobody waits for a thread any more."""
+    here = pathlib.Path(__file__).parent
+    done = subprocess.run([sys.executable, "-c", EXIT], cwd=here, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, (done.returncode, done.stderr)
 
 
 def exit_with_much_to_queue():
-    """The interpreter exits while the thread is inside torch, time and again."""
+    """Lets one thread be inside torch, time and again, and another one wait for ever; returns what
+    would wait for both."""
     stand_in.set_up()
     much, is_inside = torch.ones(700, 700), threading.Event()
 
@@ -137,12 +155,19 @@ def exit_with_much_to_queue():
 
         def all_gather(self, whole, part):
             is_inside.set()
-            for _ in range(20):
+            for _ in range(10):
                 much @ much
 
+        def abort(self):
+            pass
+
     two = Levels(hosts.Hosts(((0, 1),), ""), 0, torch.device("cpu"), Host(), None)
-    two.allreduce(torch.zeros(5 * (4 << 20)), reduction(dist.ReduceOp.SUM, torch.float32, 2))
+    two.allreduce(torch.zeros(20 * (4 << 20)), reduction(dist.ReduceOp.SUM, torch.float32, 2))
     is_inside.wait()
+    finisher, completer = two._finisher, Completer("futures")
+    never = Work(Pipeline(finisher, [], ()), None, [], [], None, Record("default", "allreduce", None), completer)
+    never.get_future()
+    return functools.partial(finisher.close, 3600), functools.partial(completer.close, 3600, lambda: None)
 
 
 def begun_by_half():
@@ -252,4 +277,4 @@ def main():
 
 
 if __name__ == "__main__":
-    exit_with_much_to_queue() if sys.argv[1] == EXITS else main()
+    main()

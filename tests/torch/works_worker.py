@@ -294,6 +294,16 @@ def an_average_of_large_halves():
     assert ((tensor.float() - 40_000).abs() <= 32).all(), tensor
 
 
+def an_average_of_what_was_made_in_inference_mode():
+    """Torch lets nothing outside that mode change such tensors, on whichever thread."""
+    with torch.inference_mode():
+        inside, later = torch.full((4,), 6.0), torch.full((4,), 6.0)
+        dist.all_reduce(inside, dist.ReduceOp.AVG, async_op=True).get_future().wait()
+    dist.all_reduce(later, dist.ReduceOp.AVG, async_op=True).get_future().wait()
+    with torch.inference_mode():
+        assert inside.eq(6.0).all() and later.eq(6.0).all(), (inside, later)
+
+
 def an_average_of_small_integers_over_many():
     """More ranks than the type has numbers for; torch would take their number as one of the type."""
     for size, number, dtype, wanted in ((200, 100, torch.int8, 0), (256, 255, torch.uint8, 0), (200, -100, torch.int8, 0), (3, -7, torch.int8, -2)):
@@ -366,6 +376,7 @@ THINGS = [
     futures_that_two_threads_ask_for,
     works_that_nobody_asks_for,
     an_average_of_large_halves,
+    an_average_of_what_was_made_in_inference_mode,
     an_average_of_small_integers_over_many,
     a_tensor_that_is_refused_stays_as_it_was,
     a_factor_that_is_a_tensor,

@@ -7,6 +7,7 @@ process with SIGABRT. Giving back what torch has is such code, too.
 
 import atexit
 import contextlib
+import os
 import threading
 import time
 import weakref
@@ -17,8 +18,8 @@ AT_EXIT = 5.0
 #: How long it waits first for those that are told to stop. What they wait for others may wait for,
 #: too, who hear of the exit the sooner.
 ONCE_TOLD = 1.0
-#: How often it looks which have ended, in seconds.
-INTERVAL = 0.01
+#: How often it looks which have ended, in seconds, and how often `join` looks whether it has begun.
+INTERVAL, JOINING = 0.01, 0.1
 
 _Stop = Callable[[], None]
 _made: "weakref.WeakKeyDictionary[threading.Thread, weakref.WeakMethod[_Stop] | None]" = weakref.WeakKeyDictionary()
@@ -38,8 +39,8 @@ def thread(name: str, run: Callable[[], object], stop: _Stop | None = None) -> t
 
 @contextlib.contextmanager
 def waiting() -> Iterator[None]:
-    """What such a thread does now it does outside torch: the exit does not wait for it, and it comes
-    no further once that has begun."""
+    """What such a thread does now it does outside torch: the exit does not wait for it. Once that has
+    begun, the thread comes no further, and nobody may wait for it."""
     me = threading.current_thread()
     with _changes:
         _waiting.add(me)
@@ -51,21 +52,55 @@ def waiting() -> Iterator[None]:
             _waiting.discard(me)
 
 
+def is_exiting() -> bool:
+    """Whether such threads come no further, because the interpreter exits."""
+    return _is_exiting
+
+
+def join(thread: threading.Thread, timeout: float | None = None) -> None:
+    """Waits for the end of such a thread, until the exit begins or `timeout` seconds are over."""
+    end = None if timeout is None else time.monotonic() + timeout
+    while thread.is_alive() and not _is_exiting:
+        left = JOINING if end is None else min(JOINING, end - time.monotonic())
+        if left <= 0:
+            return
+        thread.join(left)
+
+
 @atexit.register
 def _wait() -> None:
-    begin = time.monotonic()
-    # In a forked child none of them runs.
-    told = [(thread, stop) for thread, stop in _made.items() if thread.is_alive()]
-    if not told:
-        return
-    for _, stop in told:
-        if stop is not None and (call := stop()) is not None:
-            call()
-    for thread, stop in told:
-        if stop is not None:
-            thread.join(max(0.0, begin + ONCE_TOLD - time.monotonic()))
     global _is_exiting
-    with _changes:
-        _is_exiting = True
-        while time.monotonic() < begin + AT_EXIT and any(thread.is_alive() and thread not in _waiting for thread, _ in told):
-            _changes.wait(INTERVAL)
+    begin = time.monotonic()
+    # In a forked child none of them runs. Others may be made meanwhile.
+    made = [thread for reference in _made.keyrefs() if (thread := reference()) is not None]
+    alive = [thread for thread in made if thread.is_alive()]
+    if not alive:
+        return
+    try:
+        told = [thread for thread in alive if _tell(thread)]
+        for thread in told:
+            thread.join(max(0.0, begin + ONCE_TOLD - time.monotonic()))
+    finally:
+        with _changes:
+            _is_exiting = True
+            while time.monotonic() < begin + AT_EXIT and any(thread.is_alive() and thread not in _waiting for thread in alive):
+                _changes.wait(INTERVAL)
+
+
+def _tell(thread: threading.Thread) -> bool:
+    """Whether a thread can be told to stop; it has been, then."""
+    reference = _made.get(thread)
+    stop = None if reference is None else reference()
+    if stop is not None:
+        stop()
+    return stop is not None
+
+
+def _forget() -> None:
+    """A forked child has none of the threads; one of them may have held the lock."""
+    global _changes
+    _changes = threading.Condition()
+    _waiting.clear()
+
+
+os.register_at_fork(after_in_child=_forget)

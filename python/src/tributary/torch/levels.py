@@ -16,6 +16,7 @@ What comes before the tree is queued on a stream of its own when the operation i
 comes after it on another one, by a thread, when the tree is done.
 """
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -33,7 +34,8 @@ from tributary.torch.nccl import HostGroup
 from tributary.torch.others import LEFT
 from tributary.torch.pipeline import Chunk, Finisher, Pipeline
 from tributary.torch.reduction import Reduction
-from tributary.torch.streams import Side
+from tributary.torch.streams import Side, refuse_capture
+from tributary.torch.work import wants_inference_mode
 
 #: How many bytes of a chunk a rank has in the tree. The library cuts them further.
 CHUNK = 4 << 20
@@ -184,13 +186,15 @@ class Levels:
                 raise PeerError(f"this rank has left the levels of its process group: {failure}") from failure
             self._finisher.start()
             try:
-                self._before.refuse_capture()
-                with self._before.after_current():
+                refuse_capture()
+                mode = torch.inference_mode() if wants_inference_mode(held) else contextlib.nullcontext()
+                with self._before.after_current(), mode:
                     pipeline = Pipeline(self._finisher, list(chunks), held)
             except UnsupportedError:
                 # All ranks are refused alike, before anything is begun.
                 raise
             except BaseException as failure:
+                self._finisher.keep(held, [self._before, self.side])
                 # Others have this rank's first chunks, perhaps, and would take those of its next
                 # operation for the rest.
                 self._finisher.fail(failure if isinstance(failure, Exception) else PeerError("it was interrupted"))

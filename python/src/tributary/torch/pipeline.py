@@ -10,11 +10,12 @@ from typing import Any
 
 import torch
 
-from tributary.errors import Error, TimeoutError
+from tributary.errors import Error, PeerError, TimeoutError
 from tributary.request import Request
 from tributary.torch import aside
+from tributary.torch.others import LEFT
 from tributary.torch.streams import Side
-from tributary.torch.work import MOMENT
+from tributary.torch.work import MOMENT, wants_inference_mode
 
 
 class Chunk:
@@ -38,7 +39,7 @@ class Pipeline:
         #: Comes when the result is there.
         self.event: Any = None
         #: What torch asks of who changes tensors that were made so.
-        self.is_inference = torch.is_inference_mode_enabled()
+        self.is_inference = wants_inference_mode(held)
         self._finisher = finisher
 
     def done(self) -> bool:
@@ -48,11 +49,15 @@ class Pipeline:
     def wait_stream(self, stream: int, timeout: float | None = None) -> None:
         """Makes a stream wait for the result. The call itself waits for the tree alone. Raises what
         went wrong, and `TimeoutError` after `timeout` seconds; the operation goes on then."""
-        if not self.over.wait(timeout):
+        self.wait_queued(timeout)
+        self._finisher.side.wait_event(stream, self.event)
+
+    def wait_queued(self, timeout: float | None = None) -> None:
+        """The same for no stream."""
+        if not self.over.wait(0.0 if aside.is_exiting() else timeout):
             raise self._finisher.late(timeout or 0.0)
         if self.failure is not None:
             raise self.failure
-        self._finisher.side.wait_event(stream, self.event)
 
 
 class Finisher:
@@ -95,8 +100,8 @@ class Finisher:
             if not self._has_ended:
                 self._pipelines.put(pipeline)
                 return
-        pipeline.failure = self.failure
-        pipeline.over.set()
+        pipeline.failure = self.failure or PeerError(LEFT)
+        self._end(pipeline)
 
     def fail(self, failure: BaseException) -> None:
         """Something went wrong."""
@@ -133,10 +138,10 @@ class Finisher:
         self.end()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout)
+            aside.join(thread, timeout)
             if thread.is_alive():
                 self.fail(TimeoutError(f"operations were not done {timeout:g} s after the end of their process group"))
-                thread.join(MOMENT)
+                aside.join(thread, MOMENT)
 
     def _run(self) -> None:
         while (pipeline := self._next()) is not None:
@@ -152,12 +157,13 @@ class Finisher:
             with torch.inference_mode(pipeline.is_inference), self.side.current():
                 while pipeline.chunks:
                     chunk = pipeline.chunks[0]
-                    if isinstance(chunk.before, Request):
-                        self._waits_for = chunk.before
-                        with aside.waiting():
+                    # The interpreter's exit stops the thread here, also where nothing is waited for.
+                    with aside.waiting():
+                        if isinstance(chunk.before, Request):
+                            self._waits_for = chunk.before
                             chunk.before.wait_stream(self.side.handle)
-                        self._waits_for = None
-                    else:
+                            self._waits_for = None
+                    if not isinstance(chunk.before, Request):
                         self.side.comes_after(chunk.before)
                     if chunk.after is not None:
                         chunk.after()
@@ -166,12 +172,18 @@ class Finisher:
         except Exception as failure:
             self.fail(failure)
             pipeline.failure = self.failure
-        # What is queued may still read and write them, whether somebody has waited or not. Where all
-        # went well, results come behind what was queued before the tree.
-        sides = [self.side] if pipeline.failure is None else [self.side, self._before]
-        with contextlib.suppress(RuntimeError):
-            for tensor in pipeline.held:
-                for side in sides:
-                    side.uses(tensor)
+        self._end(pipeline)
+
+    def _end(self, pipeline: Pipeline) -> None:
+        # Where all went well, results come behind what was queued before the tree.
+        self.keep(pipeline.held, [self.side] if pipeline.failure is None else [self.side, self._before])
         pipeline.held = ()
         pipeline.over.set()
+
+    @staticmethod
+    def keep(tensors: tuple[torch.Tensor, ...], sides: list[Side]) -> None:
+        """What is queued there may still read and write these tensors, whether somebody waits or not."""
+        with contextlib.suppress(RuntimeError):
+            for tensor in tensors:
+                for side in sides:
+                    side.uses(tensor)

@@ -37,8 +37,8 @@ from tributary.torch.pipeline import Pipeline
 from tributary.torch.recorder import Record
 from tributary.torch.reduction import TYPES, Reduction, average, reduction
 from tributary.torch.staging import is_staged_by_library, joined, room, split, staged
-from tributary.torch.streams import Arrival, current
-from tributary.torch.work import Completer, Work, Works, in_this_mode, is_in_callback
+from tributary.torch.streams import Arrival, current, refuse_capture
+from tributary.torch.work import Completer, Work, Works, in_their_mode, is_in_callback
 
 Tensors = torch.Tensor | Sequence[torch.Tensor]
 
@@ -418,6 +418,8 @@ class ProcessGroupTributary(NamedGroup):
         if begin is not None:
             self.counts[f"nccl.{operation.name}"] += 1
         record = Record(self._name, operation.name, call.tensor)
+        if call.finish is not None:
+            call = call._replace(finish=in_their_mode(call.finish, call.results))
         device = None
         if buffer is not None and is_staged_by_library(buffer):
             device = buffer.device
@@ -476,6 +478,7 @@ class ProcessGroupTributary(NamedGroup):
 
     def _agree(self, device: torch.device) -> Levels | None:
         """Agrees with the other members whether NCCL is used on each host, and makes what it takes."""
+        refuse_capture()
         group, store = self._group, dist.PrefixStore("hosts", self._own_store)
         found = hosts.agree(store, group.rank, group.size, device, self._timeout)
         if found.why_not:
@@ -529,8 +532,8 @@ class ProcessGroupTributary(NamedGroup):
     def _begun(self, call: Call, request: Request[Any] | Pipeline, record: Record, device: torch.device | None) -> Work:
         arrival = None if device is None else Arrival(device)
         limit = self._limit(call.options)
-        used = [] if device is None else _of_device(call)
-        work = Work(request, in_this_mode(call.finish), call.results, used, limit, record, self._completer, arrival)
+        used = [call.held] if device is None else _of_device(call)
+        work = Work(request, call.finish, call.results, used, limit, record, self._completer, arrival)
         if self._coalesced is not None:
             self._coalesced.append(work)
         self._keep(work)

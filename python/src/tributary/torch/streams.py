@@ -24,6 +24,15 @@ def devices(arrival: "Arrival | None") -> list[int | str | torch.device] | None:
     return None if arrival is None else [arrival.device]
 
 
+def refuse_capture() -> None:
+    """Raises `UnsupportedError` while the current stream is captured into a CUDA graph."""
+    if torch.cuda.is_current_stream_capturing():
+        raise UnsupportedError(
+            "the stream is being captured into a CUDA graph, which cannot hold a collective: other ranks take part in it, "
+            "each time anew; end the capture before the call"
+        )
+
+
 class Pending(Protocol):
     """An operation under way over memory of a device."""
 
@@ -72,15 +81,6 @@ class Side:
         self._stream = torch.cuda.Stream(device)
         #: As the driver names it.
         self.handle: int = self._stream.cuda_stream
-
-    @staticmethod
-    def refuse_capture() -> None:
-        """Raises `UnsupportedError` while the current stream is captured into a CUDA graph."""
-        if torch.cuda.is_current_stream_capturing():
-            raise UnsupportedError(
-                "the stream is being captured into a CUDA graph, which cannot hold a collective: other ranks take part in it, "
-                "each time anew; end the capture before the call"
-            )
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:

@@ -47,10 +47,15 @@ def is_in_callback() -> bool:
     return _here.depth > 0
 
 
-def in_this_mode(finish: Callable[[], None] | None) -> Callable[[], None] | None:
-    """The same, for another thread: in torch's inference mode, if this thread is in it. Torch lets
-    nothing else change tensors that were made so."""
-    if finish is None or not torch.is_inference_mode_enabled():
+def wants_inference_mode(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether what changes these tensors is to be in torch's inference mode."""
+    return torch.is_inference_mode_enabled() or any(tensor.is_inference() for tensor in tensors)
+
+
+def in_their_mode(finish: Callable[[], None], tensors: Sequence[torch.Tensor]) -> Callable[[], None]:
+    """The same in torch's inference mode, if this thread is in it or the tensors were made so: torch
+    lets nothing else change these."""
+    if not wants_inference_mode(tensors):
         return finish
 
     def run() -> None:
@@ -73,7 +78,7 @@ class Work(dist.Work):
         request: "Request[Any] | Pipeline",
         finish: Callable[[], None] | None,
         results: list[torch.Tensor],
-        used: Sequence[torch.Tensor],
+        used: Sequence[Any],
         timeout: float | None,
         record: Record,
         completer: "Completer",
@@ -85,8 +90,8 @@ class Work(dist.Work):
         self._arrival = arrival
         self._finish = finish
         self._results = results
-        # What streams read and write.
-        self._used: Sequence[torch.Tensor] = used
+        # What the library, or streams, read and write.
+        self._used = used
         self._timeout = timeout
         self._record = record
         self._completer = completer
@@ -156,8 +161,9 @@ class Work(dist.Work):
     ) -> None:
         """Waits for the operation, inside what `waiting` makes, and fulfils the future, well or not."""
         try:
+            stream = self._stream()
             with waiting():
-                self._await_request(timeout)
+                self._await_request(stream, timeout)
             self._settle()
         except Exception as failure:
             self._record.fail(failure)
@@ -175,14 +181,20 @@ class Work(dist.Work):
         return self.over
 
     def _await(self, timeout: float | None) -> None:
-        self._await_request(timeout)
+        self._await_request(self._stream(), timeout)
         self._settle()
 
-    def _await_request(self, timeout: float | None) -> None:
-        """Raises only where the operation goes on."""
+    def _stream(self) -> int | None:
+        """The stream that is to wait, of an operation over memory of a device."""
+        return None if self._arrival is None else current(self._arrival.device)
+
+    def _await_request(self, stream: int | None, timeout: float | None) -> None:
+        """Waits outside torch, and raises only where the operation goes on."""
         try:
-            if self._arrival is not None:
-                self._request.wait_stream(current(self._arrival.device), timeout)
+            if not isinstance(self._request, Request):
+                self._request.wait_queued(timeout)
+            elif stream is not None:
+                self._request.wait_stream(stream, timeout)
             else:
                 self._request.wait(timeout)
         except Exception:
@@ -320,10 +332,15 @@ class Completer:
         with self._taking:
             if self._has_ended:
                 return False
-            self._works.put((work, None if timeout is None else time.monotonic() + timeout))
             if self._thread is None:
                 self._thread = aside.thread(self._name, self._run, self._take_no_more)
-                self._thread.start()
+                try:
+                    self._thread.start()
+                except RuntimeError:
+                    # There are too many, or the interpreter exits.
+                    self._thread = None
+                    return False
+            self._works.put((work, None if timeout is None else time.monotonic() + timeout))
             return not self._has_ended
 
     def is_here(self) -> bool:
@@ -344,17 +361,17 @@ class Completer:
         self._take_no_more()
         leave()
         if (thread := self._other()) is not None:
-            thread.join(MOMENT)
+            aside.join(thread, MOMENT)
 
     def close(self, timeout: float, leave: Callable[[], None]) -> None:
         """Ends the thread after the works that it has been given. Where that takes longer than
         `timeout` seconds, `leave` is to end them."""
         self._take_no_more()
         if (thread := self._other()) is not None:
-            thread.join(self.patience(timeout))
+            aside.join(thread, self.patience(timeout))
             if thread.is_alive():
                 leave()
-                thread.join()
+                aside.join(thread)
 
     def _take_no_more(self) -> None:
         with self._taking:
