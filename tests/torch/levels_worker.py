@@ -164,7 +164,7 @@ def exit_with_much_to_queue():
     two = Levels(hosts.Hosts(((0, 1),), ""), 0, torch.device("cpu"), Host(), None)
     two.allreduce(torch.zeros(20 * (4 << 20)), reduction(dist.ReduceOp.SUM, torch.float32, 2))
     is_inside.wait()
-    finisher, completer = two._finisher, Completer("futures")
+    finisher, completer = two._finisher, Completer("futures", lambda: None)
     never = Work(Pipeline(finisher, [], ()), None, [], [], None, Record("default", "allreduce", None), completer)
     never.get_future()
     return functools.partial(finisher.close, 3600), functools.partial(completer.close, 3600, lambda: None)

@@ -4,6 +4,8 @@ import functools
 import gc
 import json
 import os
+import socket
+import subprocess
 import sys
 import threading
 import time
@@ -19,6 +21,29 @@ from tributary.torch.reduction import average
 
 #: Whether this torch's Gloo connects two ranks when these want to, and no others.
 CONNECTS_LATE = "lazy_init" in (dist.ProcessGroupGloo.create_default_device.__doc__ or "")
+#: A program whose first rank exits while a callback waits for the other, which ends with its input.
+EXIT = """\
+import sys
+import threading
+import torch
+import torch.distributed as dist
+import tributary.torch
+
+dist.init_process_group("tributary")
+is_inside = threading.Event()
+
+def after(done):
+    is_inside.set()
+    dist.all_reduce(torch.ones(4))
+
+work = dist.all_reduce(torch.ones(4), async_op=True)
+if dist.get_rank() == 0:
+    work.get_future().then(after)
+    is_inside.wait()
+    sys.exit(3)
+work.wait()
+sys.stdin.read()
+"""
 #: Longer than anything takes here that waits for nobody, in seconds.
 SOON = 20
 
@@ -243,6 +268,25 @@ def a_future_asked_for_while_a_group_is_aborted():
         dist.destroy_process_group(group)
 
 
+def the_exit_ends_what_a_callback_waits_for():
+    """Inside torch: its thread would come back to no interpreter, which ends a process with SIGABRT."""
+    if dist.get_rank() != 0:
+        return
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    env = {**os.environ, "MASTER_PORT": port, "WORLD_SIZE": "2"}
+    ranks = [
+        subprocess.Popen([sys.executable, "-W", "ignore", "-c", EXIT], env={**env, "RANK": str(rank)}, stdin=subprocess.PIPE)
+        for rank in range(2)
+    ]
+    try:
+        assert ranks[0].wait(60) == 3, ranks[0].returncode
+    finally:
+        for rank in ranks:
+            rank.stdin.close()
+            rank.wait(60)
+
+
 def futures_that_two_threads_ask_for():
     """One thread fulfils them, also where both are the first."""
     group, begun, made, futures = dist.new_group(), threading.Barrier(2), [], []
@@ -373,6 +417,7 @@ THINGS = [
     a_future_has_a_limit,
     a_group_is_given_up_after_a_wait_in_vain,
     a_future_asked_for_while_a_group_is_aborted,
+    the_exit_ends_what_a_callback_waits_for,
     futures_that_two_threads_ask_for,
     works_that_nobody_asks_for,
     an_average_of_large_halves,

@@ -21,19 +21,21 @@ ONCE_TOLD = 1.0
 #: How often it looks which have ended, in seconds, and how often `join` looks whether it has begun.
 INTERVAL, JOINING = 0.01, 0.1
 
-_Stop = Callable[[], None]
-_made: "weakref.WeakKeyDictionary[threading.Thread, weakref.WeakMethod[_Stop] | None]" = weakref.WeakKeyDictionary()
+_Method = Callable[[], None]
+# By thread how it is told to stop, and how to give up, if it can be told.
+_made: "weakref.WeakKeyDictionary[threading.Thread, list[weakref.WeakMethod[_Method]]]" = weakref.WeakKeyDictionary()
 # Guards what follows.
 _changes = threading.Condition()
 _waiting: set[threading.Thread] = set()
 _is_exiting = False
 
 
-def thread(name: str, run: Callable[[], object], stop: _Stop | None = None) -> threading.Thread:
-    """A thread of that name that calls `run`, once it is started. `stop`, a method, is called at the
-    exit, and makes `run` return once it has nothing left to do."""
+def thread(name: str, run: Callable[[], object], *told: _Method) -> threading.Thread:
+    """A thread of that name that calls `run`, once it is started. `told` are methods that the exit
+    calls: the first makes `run` return once it has nothing left to do; the second, a moment later,
+    ends what it waits for inside torch."""
     made = threading.Thread(target=run, name=name, daemon=True)
-    _made[made] = None if stop is None else weakref.WeakMethod(stop)
+    _made[made] = [weakref.WeakMethod(method) for method in told]
     return made
 
 
@@ -52,9 +54,15 @@ def waiting() -> Iterator[None]:
             _waiting.discard(me)
 
 
-def is_exiting() -> bool:
-    """Whether such threads come no further, because the interpreter exits."""
-    return _is_exiting
+def wait(event: threading.Event, timeout: float | None = None) -> bool:
+    """Whether an event that such a thread sets has come, until the exit begins or `timeout` seconds
+    are over."""
+    end = None if timeout is None else time.monotonic() + timeout
+    while not _is_exiting:
+        left = JOINING if end is None else max(0.0, min(JOINING, end - time.monotonic()))
+        if event.wait(left) or left < JOINING:
+            break
+    return event.is_set()
 
 
 def join(thread: threading.Thread, timeout: float | None = None) -> None:
@@ -77,23 +85,26 @@ def _wait() -> None:
     if not alive:
         return
     try:
-        told = [thread for thread in alive if _tell(thread)]
-        for thread in told:
+        for thread in [thread for thread in alive if _tell(thread, 0)]:
             thread.join(max(0.0, begin + ONCE_TOLD - time.monotonic()))
     finally:
         with _changes:
             _is_exiting = True
+            inside = [thread for thread in alive if thread.is_alive() and thread not in _waiting]
+        for thread in inside:
+            _tell(thread, 1)
+        with _changes:
             while time.monotonic() < begin + AT_EXIT and any(thread.is_alive() and thread not in _waiting for thread in alive):
                 _changes.wait(INTERVAL)
 
 
-def _tell(thread: threading.Thread) -> bool:
-    """Whether a thread can be told to stop; it has been, then."""
-    reference = _made.get(thread)
-    stop = None if reference is None else reference()
-    if stop is not None:
-        stop()
-    return stop is not None
+def _tell(thread: threading.Thread, step: int) -> bool:
+    """Whether a thread can be told that; it has been, then."""
+    methods = [reference() for reference in _made.get(thread, [])[step : step + 1]]
+    for method in methods:
+        if method is not None:
+            method()
+    return bool(methods)
 
 
 def _forget() -> None:

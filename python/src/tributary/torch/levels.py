@@ -197,7 +197,7 @@ class Levels:
                 self._finisher.keep(held, [self._before, self.side])
                 # Others have this rank's first chunks, perhaps, and would take those of its next
                 # operation for the rest.
-                self._finisher.fail(failure if isinstance(failure, Exception) else PeerError("it was interrupted"))
+                self._finisher.fail(PeerError(str(failure) if isinstance(failure, Exception) else "it was interrupted"))
                 raise
             self._finisher.add(pipeline)
         return pipeline

@@ -54,7 +54,7 @@ class Pipeline:
 
     def wait_queued(self, timeout: float | None = None) -> None:
         """The same for no stream."""
-        if not self.over.wait(0.0 if aside.is_exiting() else timeout):
+        if not aside.wait(self.over, timeout):
             raise self._finisher.late(timeout or 0.0)
         if self.failure is not None:
             raise self.failure
@@ -107,7 +107,8 @@ class Finisher:
         """Something went wrong."""
         with self._adding:
             is_first = self.failure is None
-            self.failure = self.failure or failure
+            # Its frames have tensors.
+            self.failure = self.failure or failure.with_traceback(None)
         if is_first:
             # What went wrong is told, not what comes of it.
             with contextlib.suppress(Error, RuntimeError):
@@ -163,6 +164,8 @@ class Finisher:
                             self._waits_for = chunk.before
                             chunk.before.wait_stream(self.side.handle)
                             self._waits_for = None
+                    if self.failure is not None:
+                        raise self.failure
                     if not isinstance(chunk.before, Request):
                         self.side.comes_after(chunk.before)
                     if chunk.after is not None:

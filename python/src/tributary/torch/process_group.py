@@ -113,7 +113,7 @@ class ProcessGroupTributary(NamedGroup):
         # What stands in the store of an earlier process group of that name leads nowhere.
         self._own_store = dist.PrefixStore(jobs.number(group, timeout), store)
         self._gloo = GlooGroup(dist.PrefixStore("gloo", self._own_store), group, timeout)
-        self._completer = Completer(f"tributary {name}")
+        self._completer = Completer(f"tributary {name}", group.leave)
         self._coalesced: list[Any] | None = None
         # Works under way, and of how many of them it is looked which are over.
         self._under_way: collections.deque[Work] = collections.deque()

@@ -309,8 +309,10 @@ class Completer:
     """A thread that waits for works in the order in which they were begun, of those whose futures
     somebody has asked for. It begins with the first and ends when it is closed."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, leave: Callable[[], None]) -> None:
         self._name = name
+        # Makes operations fail that are under way.
+        self._leave = leave
         self._works: queue.SimpleQueue[tuple[Work, float | None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._has_given_up = False
@@ -333,7 +335,7 @@ class Completer:
             if self._has_ended:
                 return False
             if self._thread is None:
-                self._thread = aside.thread(self._name, self._run, self._take_no_more)
+                self._thread = aside.thread(self._name, self._run, self._take_no_more, self._end_waits)
                 try:
                     self._thread.start()
                 except RuntimeError:
@@ -372,6 +374,11 @@ class Completer:
             if thread.is_alive():
                 leave()
                 aside.join(thread)
+
+    def _end_waits(self) -> None:
+        """What hangs on a future may wait, inside torch, for another operation."""
+        with contextlib.suppress(Error):
+            self._leave()
 
     def _take_no_more(self) -> None:
         with self._taking:
