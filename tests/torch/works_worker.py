@@ -36,12 +36,15 @@ def after(done):
     is_inside.set()
     dist.all_reduce(torch.ones(4))
 
-work = dist.all_reduce(torch.ones(4), async_op=True)
+store = dist.group.WORLD.get_group_store()
 if dist.get_rank() == 0:
-    work.get_future().then(after)
+    dist.all_reduce(torch.ones(4), async_op=True).get_future().then(after)
+    # What hangs on a future that is fulfilled runs at once, in this thread.
+    store.set("hung", "1")
     is_inside.wait()
     sys.exit(3)
-work.wait()
+store.wait(["hung"])
+dist.all_reduce(torch.ones(4))
 sys.stdin.read()
 """
 #: Longer than anything takes here that waits for nobody, in seconds.
