@@ -4,7 +4,6 @@ import functools
 import gc
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ from unittest import mock
 import torch
 import torch.distributed as dist
 import tributary.torch  # noqa: F401 - registers the backend
+from ranks import free_port
 from tributary.torch.reduction import average
 
 #: Whether this torch's Gloo connects two ranks when these want to, and no others.
@@ -275,9 +275,7 @@ def the_exit_ends_what_a_callback_waits_for():
     """Inside torch: its thread would come back to no interpreter, which ends a process with SIGABRT."""
     if dist.get_rank() != 0:
         return
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    env = {**os.environ, "MASTER_PORT": port, "WORLD_SIZE": "2"}
+    env = {**os.environ, "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
     ranks = [
         subprocess.Popen([sys.executable, "-W", "ignore", "-c", EXIT], env={**env, "RANK": str(rank)}, stdin=subprocess.PIPE)
         for rank in range(2)

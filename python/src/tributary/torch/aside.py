@@ -18,7 +18,7 @@ AT_EXIT = 5.0
 #: How long it waits first for those that are told to stop. What they wait for others may wait for,
 #: too, who hear of the exit the sooner.
 ONCE_TOLD = 1.0
-#: How often it looks which have ended, in seconds, and how often `join` looks whether it has begun.
+#: How often it looks which have ended, in seconds, and how often `wait` and `join` look whether it has begun.
 INTERVAL, JOINING = 0.01, 0.1
 
 _Method = Callable[[], None]
@@ -57,22 +57,22 @@ def waiting() -> Iterator[None]:
 def wait(event: threading.Event, timeout: float | None = None) -> bool:
     """Whether an event that such a thread sets has come, until the exit begins or `timeout` seconds
     are over."""
-    end = None if timeout is None else time.monotonic() + timeout
-    while not _is_exiting:
-        left = JOINING if end is None else max(0.0, min(JOINING, end - time.monotonic()))
-        if event.wait(left) or left < JOINING:
-            break
+    _until(event.is_set, event.wait, timeout)
     return event.is_set()
 
 
 def join(thread: threading.Thread, timeout: float | None = None) -> None:
     """Waits for the end of such a thread, until the exit begins or `timeout` seconds are over."""
+    _until(lambda: not thread.is_alive(), thread.join, timeout)
+
+
+def _until(has_come: Callable[[], bool], wait_for: Callable[[float], object], timeout: float | None) -> None:
     end = None if timeout is None else time.monotonic() + timeout
-    while thread.is_alive() and not _is_exiting:
+    while not has_come() and not _is_exiting:
         left = JOINING if end is None else min(JOINING, end - time.monotonic())
         if left <= 0:
             return
-        thread.join(left)
+        wait_for(left)
 
 
 @atexit.register

@@ -147,6 +147,7 @@ class Finisher:
     def _run(self) -> None:
         while (pipeline := self._next()) is not None:
             self._finish(pipeline)
+            # Its tensors are not kept until there is another one.
             del pipeline
 
     def _next(self) -> Pipeline | None:

@@ -395,6 +395,7 @@ class Completer:
         while (item := self._next()) is not None:
             work, deadline = item
             work.complete(None if deadline is None else max(deadline - time.monotonic(), 0.0), aside.waiting)
+            # Its tensors are not kept until there is another one.
             del item, work
 
     def _next(self) -> tuple[Work, float | None] | None:
