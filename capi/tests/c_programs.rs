@@ -55,13 +55,8 @@ fn one_bad_rank_fails_all_with_its_number_and_reason() {
 }
 
 #[test]
-fn the_library_can_be_unloaded() {
-    let program = build("unload.c", Linked::No);
-    run(program_command(&program).arg(library()));
-}
-
-#[test]
-fn what_happens_is_logged_where_the_environment_asks_and_the_library_can_still_be_unloaded() {
+fn the_library_can_be_unloaded_and_has_logged_what_the_environment_asks_for() {
+    const THREADS: usize = 8;
     let program = build("unload.c", Linked::No);
     let logged = |level: &str| {
         let mut command = program_command(&program);
@@ -70,14 +65,17 @@ fn what_happens_is_logged_where_the_environment_asks_and_the_library_can_still_b
         String::from_utf8(output.stderr).unwrap()
     };
     assert_eq!(logged(""), "");
-    assert_eq!(logged("warn"), "");
+    // Threads that come at the same moment do not meet alike in every run.
+    for _ in 0..30 {
+        assert_eq!(logged("warn"), "");
+    }
     let line = "[5] tributary info: this rank has joined no job cause=rank 5 does not exist in a job of 2";
     for (level, warnings) in [("info", 0), ("nonsense", 1)] {
         let lines = logged(level);
         assert!(lines.lines().all(|line| line.starts_with("h0:")), "{lines}");
-        assert_eq!(lines.lines().filter(|found| found.ends_with(line)).count(), 2, "{lines}");
+        assert_eq!(lines.lines().filter(|found| found.ends_with(line)).count(), THREADS, "{lines}");
         assert_eq!(lines.matches("[5] tributary warning: TRIB_LOG: the log level").count(), warnings, "{lines}");
-        assert_eq!(lines.lines().count(), 2 + warnings, "{lines}");
+        assert_eq!(lines.lines().count(), THREADS + warnings, "{lines}");
     }
 }
 

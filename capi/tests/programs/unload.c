@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loads the library, has an error on two threads, which log it if the environment asks for that,
- * and unloads it. Nothing of the library stays mapped, and the threads end as usual.
+ * Loads the library, has an error on several threads at the same moment, which log it if the
+ * environment asks for that, and unloads it. Nothing of the library stays mapped, and the threads
+ * end as usual.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -15,7 +16,9 @@ typedef int (*init_call)(const trib_params *, trib_context **);
 typedef const char *(*text_call)(void);
 
 static void *library;
-static pthread_barrier_t failed, unloaded;
+static pthread_barrier_t begun, failed, unloaded;
+
+enum { OTHERS = 7 };
 
 static int is_mapped(void)
 {
@@ -45,6 +48,7 @@ static int fails_with_words(void)
 static void *other(void *unused)
 {
     (void)unused;
+    pthread_barrier_wait(&begun);
     int ok = fails_with_words();
     pthread_barrier_wait(&failed);
     pthread_barrier_wait(&unloaded);
@@ -53,19 +57,25 @@ static void *other(void *unused)
 
 int main(int argc, char **argv)
 {
-    pthread_t thread;
-    void *ok = NULL;
+    pthread_t threads[OTHERS];
     library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!library || !is_mapped())
         return 1;
-    pthread_barrier_init(&failed, NULL, 2);
-    pthread_barrier_init(&unloaded, NULL, 2);
-    if (pthread_create(&thread, NULL, other, NULL) != 0)
-        return 2;
-    int here = fails_with_words();
+    pthread_barrier_init(&begun, NULL, 1 + OTHERS);
+    pthread_barrier_init(&failed, NULL, 1 + OTHERS);
+    pthread_barrier_init(&unloaded, NULL, 1 + OTHERS);
+    for (int i = 0; i < OTHERS; i++)
+        if (pthread_create(&threads[i], NULL, other, NULL) != 0)
+            return 2;
+    pthread_barrier_wait(&begun);
+    int ok = fails_with_words();
     pthread_barrier_wait(&failed);
-    int closed = dlclose(library) == 0 && !is_mapped();
+    ok &= dlclose(library) == 0 && !is_mapped();
     pthread_barrier_wait(&unloaded);
-    pthread_join(thread, &ok);
-    return here && ok && closed ? 0 : 3;
+    for (int i = 0; i < OTHERS; i++) {
+        void *here = NULL;
+        pthread_join(threads[i], &here);
+        ok &= here != NULL;
+    }
+    return ok ? 0 : 3;
 }

@@ -6,6 +6,7 @@
 
 use std::fmt::{self, Write as _};
 use std::io::{self, Write as _};
+use std::sync::Once;
 
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
@@ -20,6 +21,14 @@ use crate::filter::filter;
 /// to stderr, each line behind `who` and its level. Where the filter makes no sense, a line says
 /// so and `info` is used, because a log should not stop a program.
 pub fn begin_in_program(text: &str, who: &str) {
+    // One thread begins it, and others wait here. Inside `tracing` they would wait by
+    // `std::thread::park`, which leaves a destructor with a program's thread: it would run when
+    // that thread ends, wherever the library is by then.
+    static BEGUN: Once = Once::new();
+    BEGUN.call_once(|| begin(text, who));
+}
+
+fn begin(text: &str, who: &str) {
     if dispatcher::has_been_set() {
         return;
     }
@@ -27,7 +36,7 @@ pub fn begin_in_program(text: &str, who: &str) {
         Ok(targets) => (targets, None),
         Err(fault) => (Targets::new().with_default(LevelFilter::INFO), Some(fault)),
     };
-    // Another thread may be first. Its log is as good.
+    // A program in Rust may begin a log of its own meanwhile, which is as good.
     let begun = tracing::subscriber::set_global_default(Lines { targets, who: who.to_owned() }).is_ok();
     if let Some(fault) = fault.filter(|_| begun) {
         say(&line(who, Level::WARN, &format!("TRIB_LOG: {fault}")));
