@@ -274,6 +274,21 @@ static void check_severed(const uint32_t *ranks)
     }
 }
 
+/* The last rank leaves a group as soon as it has it. All the others get the group, too, and hear of
+   that from its operations, however early one of them has called the first. */
+static void check_left_early(const uint32_t *ranks)
+{
+    int32_t in = 1, out = 0;
+    for (int round = 0; round < 200; round++) {
+        trib_group *g = NULL;
+        CHECK(trib_group_create(context, ranks, own_size, 41, &g) == TRIB_OK);
+        if (own_rank + 1 < own_size)
+            CHECK(trib_allreduce(g, &in, &out, 1, TRIB_INT32, TRIB_SUM) == TRIB_ERR_PEER);
+        CHECK(trib_group_free(g) == TRIB_OK);
+        CHECK(trib_barrier(world) == TRIB_OK);
+    }
+}
+
 static void *reduce_often(void *group)
 {
     for (int64_t i = 0; i < 200; i++) {
@@ -508,6 +523,7 @@ static void body(void)
     check_crossing(ranks);
     check_threads(ranks);
     check_severed(ranks);
+    check_left_early(ranks);
     check_neglect();
     check_progress();
     check_errors();

@@ -160,8 +160,10 @@ impl Engine {
             return self.abandon(state);
         }
         for (lane, id) in self.lanes.iter_mut().zip(state.ids()) {
-            lane.report(now, *id, fault);
+            // First, because the report fails the group here on lanes where it is not ready yet.
+            // That does not make its creation fail, if the first lane had it ready.
             lane.driver.give_up_group(*id);
+            lane.report(now, *id, fault);
         }
     }
 
