@@ -40,10 +40,21 @@ static struct call taken(const struct group *group, const struct call *call)
     return taken;
 }
 
+/* Whether the lengths of all ranks' blocks, which every rank gives, make sense. */
+static bool counts_are_wrong(const struct group *group, const struct call *call)
+{
+    if (!call_has_counts(call))
+        return true;
+    for (uint32_t rank = 0; rank < group->size; rank++)
+        if (call_count(call, rank) < 0)
+            return true;
+    return false;
+}
+
 /* The verdict on type and operator of blocks that ranks exchange, and how long one is. */
 static enum reason judge_exchange(const struct group *group, const struct call *call, struct operation *operation)
 {
-    if (has_counts(call->kind) && !call_has_counts(call))
+    if (has_counts(call->kind) && counts_are_wrong(group, call))
         return REASON_ARGUMENT;
     size_t block = exchange_block(group, call);
 
