@@ -11,6 +11,8 @@ use crate::{Launcher, Mpi, Way};
 /// that are put together with `:` each get that.
 pub fn command(launcher: &Launcher, way: &Way, words: &[OsString], passed: &[String]) -> Command {
     let set = settings(&launcher.mpi, way);
+    // Hydra passes on all of its own environment, unless it is told not to.
+    let is_limited = words.iter().any(|word| limits_environment(word));
     let mut command = Command::new(&launcher.path);
     for (at, words) in words.split(|word| word == OsStr::new(":")).enumerate() {
         if at > 0 {
@@ -22,16 +24,32 @@ pub fn command(launcher: &Launcher, way: &Way, words: &[OsString], passed: &[Str
                 Mpi::Hydra => command.args(["-env", name]).arg(value),
             };
         }
-        for name in passed.iter().filter(|_| launcher.mpi != Mpi::Hydra) {
-            command.args(["-x", name]);
+        for name in passed {
+            match (&launcher.mpi, std::env::var_os(name)) {
+                (Mpi::OpenMpi(..), _) => {
+                    command.args(["-x", name]);
+                }
+                (Mpi::Hydra, Some(value)) if is_limited => {
+                    command.args(["-env", name]).arg(value);
+                }
+                (Mpi::Hydra, _) => {}
+            }
         }
         command.args(words);
     }
-    // Hydra passes on all of its own environment, also to ranks on other hosts.
+    // Ranks on other hosts get the environment, too.
     for name in OF_ONE.iter().filter(|_| launcher.mpi == Mpi::Hydra) {
         command.env_remove(name);
     }
     command
+}
+
+/// Whether a word is an option of Hydra's by which ranks do not get all of its environment. Where
+/// it is the program's, variables are set once more, and nothing else changes.
+fn limits_environment(word: &OsStr) -> bool {
+    let word = word.to_string_lossy().to_ascii_lowercase();
+    let limits = ["genvnone", "genvlist", "genvexcl", "envnone", "envlist", "envexcl"];
+    word.starts_with('-') && limits.contains(&word.trim_start_matches('-'))
 }
 
 /// The variables that the ranks need.
@@ -108,6 +126,21 @@ mod tests {
         assert!(removes(Mpi::Hydra));
         // Open MPI passes on what is named, and its ranks on this host have this host's name.
         assert!(!removes(Mpi::OpenMpi(4, 1)));
+    }
+
+    #[test]
+    fn hydra_passes_on_what_is_ours_though_the_environment_is_limited() {
+        let preloaded = Way::Preloaded("/l/libtrib_mpi.so".into());
+        let launcher = Launcher { path: "mpiexec".into(), mpi: Mpi::Hydra, said: String::new() };
+        // Stands for a variable of ours, which a test may not set for the others.
+        let (name, value) = ("CARGO_PKG_NAME".to_owned(), env!("CARGO_PKG_NAME"));
+        for option in ["-genvnone", "--envlist", "-GENVLIST"] {
+            let words: Vec<OsString> = [option, "PATH", "-n", "2", "./a"].map(OsString::from).into();
+            let command = command(&launcher, &preloaded, &words, &[name.clone(), "TRIB_UNSET".to_owned()]);
+            let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+            let expected = format!("-env LD_PRELOAD /l/libtrib_mpi.so -env {name} {value} {option} PATH -n 2 ./a");
+            assert_eq!(words.join(" "), expected);
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
@@ -118,15 +119,31 @@ fn values_of(option: &str) -> usize {
 }
 
 /// Whether words of a launcher's give the ranks a value of `LD_PRELOAD`, as `-x LD_PRELOAD=FILE`
-/// and `-x LD_PRELOAD` of Open MPI's and `-env LD_PRELOAD FILE` of Hydra's do.
+/// and `-x LD_PRELOAD` of Open MPI's and `-env LD_PRELOAD FILE` of Hydra's do, or start the program
+/// by an `env` that does.
 fn sets_preload(words: &[OsString]) -> bool {
-    let sets = |option: &str, value: &str| match option {
-        "-x" | "--x" => value == "LD_PRELOAD" || value.starts_with("LD_PRELOAD="),
-        "-env" | "-genv" => value == "LD_PRELOAD",
-        _ => false,
-    };
-    words.windows(2).any(|pair| sets(&pair[0].to_string_lossy(), &pair[1].to_string_lossy()))
+    let is_meant = |value: &str| value == PRELOAD || is_assigned(value);
+    words.iter().enumerate().any(|(at, word)| {
+        let following = || words[at + 1..].iter().map(|word| word.to_string_lossy());
+        match word.to_string_lossy() {
+            // Hydra takes any number of dashes, and letters of either case.
+            option if option.starts_with('-') => {
+                matches!(option.trim_start_matches('-').to_ascii_lowercase().as_str(), "x" | "env" | "genv")
+                    && following().next().is_some_and(|value| is_meant(&value))
+            }
+            program if Path::new(&*program).file_name() == Some(OsStr::new("env")) => following()
+                .take_while(|word| word.contains('=') || word.starts_with('-'))
+                .any(|word| is_assigned(&word)),
+            _ => false,
+        }
+    })
 }
+
+fn is_assigned(word: &str) -> bool {
+    word.strip_prefix(PRELOAD).is_some_and(|rest| rest.starts_with('='))
+}
+
+const PRELOAD: &str = "LD_PRELOAD";
 
 fn shown(command: &std::process::Command) -> String {
     let removed = command.get_envs().filter(|(name, value)| value.is_none() && std::env::var_os(name).is_some());
@@ -155,6 +172,9 @@ mod tests {
         let sets = |line: &str| sets_preload(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
         assert!(sets("-np 2 -x LD_PRELOAD=/opt/darshan.so ./a") && sets("-n 2 -genv LD_PRELOAD /opt/darshan.so ./a"));
         assert!(sets("-np 2 -x LD_PRELOAD ./a") && !sets("-np 2 ./a LD_PRELOAD=/opt/darshan.so"));
+        assert!(sets("-n 2 -env LD_PRELOAD=/opt/darshan.so ./a") && sets("-n 2 --ENV LD_PRELOAD /opt/darshan.so ./a"));
+        assert!(sets("-np 2 env LD_PRELOAD=/opt/darshan.so ./a") && sets("-np 2 /usr/bin/env -i B=1 LD_PRELOAD= ./a"));
+        assert!(!sets("-np 2 env A=1 ./a LD_PRELOAD=/opt/darshan.so") && !sets("-n 2 -env LD_PRELOADS=1 ./a"));
     }
 
     #[test]
