@@ -3,7 +3,8 @@
  * Calls of Fortran that pass the MPI's C functions by.
  *
  * Open MPI's Fortran functions call its C functions by inner names, so no call of a Fortran program
- * passes our stubs. The program's user is then told so.
+ * passes our stubs. The program's user is then told so. Where C has initialised such an MPI, the
+ * end that Fortran calls is C's.
  *
  * MPICH's call the C functions by the names that programs use, and the stubs see them with C's
  * arguments: the MPI has translated handles, MPI_IN_PLACE, MPI_BOTTOM and the descriptors of
@@ -111,29 +112,54 @@ EXPORT void mpi_init_thread_f08_(const int *required, int *provided, int *error)
     front_tell_fortran();
 }
 
-EXPORT void mpi_finalize_f08_(int *error);
-EXPORT void mpi_finalize_f08_(int *error)
+/* Whether C has initialised an MPI whose Fortran functions pass C's by. A library of ours may have
+ * joined a job then, and has to hear of the end. */
+static bool ends_what_c_began(void)
 {
-    static fortran_kept kept;
-    const void *caller = __builtin_return_address(0);
+    return front_saw_init() && front_is_open_mpi();
+}
 
-    if (front_takes_fortran())
+static void finalize(fortran_kept *kept, const char *name, const void *caller, int *error)
+{
+    if (front_takes_fortran() || ends_what_c_began())
         set(error, ((int (*)(void))front_target(FRONT_MPI_Finalize, caller))());
     else
-        ((void (*)(int *))fortran_find(&kept, "mpi_finalize_f08_", caller))(error);
+        ((void (*)(int *))fortran_find(kept, name, caller))(error);
 }
 
-EXPORT void mpi_abort_f08_(const int *comm, const int *code, int *error);
-EXPORT void mpi_abort_f08_(const int *comm, const int *code, int *error)
+static void abort_all(fortran_kept *kept, const char *name, const void *caller, const int *comm, const int *code, int *error)
 {
-    static fortran_kept kept;
-    const void *caller = __builtin_return_address(0);
-
-    if (front_takes_fortran())
+    if (ends_what_c_began())
+        set(error, ((int (*)(word, int))front_target(FRONT_MPI_Abort, caller))(
+                       ((word (*)(int))front_mpi_function("PMPI_Comm_f2c"))(*comm), *code));
+    else if (front_takes_fortran())
         set(error, ((int (*)(int, int))front_target(FRONT_MPI_Abort, caller))(*comm, *code));
     else
-        ((void (*)(const int *, const int *, int *))fortran_find(&kept, "mpi_abort_f08_", caller))(comm, code, error);
+        ((void (*)(const int *, const int *, int *))fortran_find(kept, name, caller))(comm, code, error);
 }
+
+#define FINALIZE(name) \
+    EXPORT void name(int *error); \
+    EXPORT void name(int *error) \
+    { \
+        static fortran_kept kept; \
+\
+        finalize(&kept, #name, __builtin_return_address(0), error); \
+    }
+
+#define ABORT(name) \
+    EXPORT void name(const int *comm, const int *code, int *error); \
+    EXPORT void name(const int *comm, const int *code, int *error) \
+    { \
+        static fortran_kept kept; \
+\
+        abort_all(&kept, #name, __builtin_return_address(0), comm, code, error); \
+    }
+
+FINALIZE(mpi_finalize_)
+FINALIZE(mpi_finalize_f08_)
+ABORT(mpi_abort_)
+ABORT(mpi_abort_f08_)
 
 EXPORT void mpi_barrier_f08_(const int *comm, int *error);
 EXPORT void mpi_barrier_f08_(const int *comm, int *error)

@@ -171,6 +171,26 @@ class Libraries(unittest.TestCase):
             code, _, err, _ = self.openmpi(fabric, program, "init", library=BUILD / "libtrib_mpi.so", env=off)
         self.assertEqual((code, err.count("tributary:")), (0, 0), err)
 
+    def test_what_c_has_begun_fortran_may_end(self):
+        """Open MPI's Fortran passes C's functions by, and the job has to hear of the end all the same."""
+        program = test_mpi.PROGRAMS / "fortran_init"
+        with Fabric() as fabric:
+            ends = {how: self.openmpi(fabric, program, how, library=BUILD / "libtrib_mpi.so", env={"TRIB_MPI": "force"})
+                    for how in ("finalize", "abort")}
+        code, _, err, report = ends["finalize"]
+        self.assertEqual(code, 0, err)
+        self.assertEqual(report["collectives"]["MPI_Allreduce"]["tree"], 2, err)
+        code, _, err, _ = ends["abort"]
+        self.assertEqual(code, 7, err)
+        self.assertRegex(err, "tributary: report: MPI_Abort on rank")
+
+    def test_a_negative_length_is_reported_by_the_mpi(self):
+        with Fabric() as fabric:
+            code, _, err, report = self.openmpi(
+                fabric, test_mpi.PROGRAMS / "negative_counts", library=BUILD / "libtrib_mpi.so", env={"TRIB_MPI": "force"})
+        self.assertEqual(code, 0, err)
+        self.assertEqual(report["collectives"]["MPI_Reduce_scatter"]["mpi"], {"argument": 2}, err)
+
     def test_a_fortran_library_that_a_program_loads_for_itself_finds_its_mpi(self):
         """The program that calls it is linked with no MPI, and what the library is linked with is seen by nobody else."""
         with Fabric() as fabric:
