@@ -36,11 +36,20 @@ static enum reason judge(struct module *m, const struct call *call, struct opera
     return reason;
 }
 
+/* Whether a verdict stays what it is. Of a tree in the making another thread may have learned since
+ * the verdict that it is refused, which it says in is_settled after it has changed the group. */
+static bool stands(struct module *m, enum reason reason, const struct operation *operation)
+{
+    if (reason == REASON_TREE)
+        return atomic_load(&m->is_settled) && operation->group == module_group(m);
+    return !requests_are_ahead(m);
+}
+
 /* The verdict on a call that may wait for others, once the tree is there or refused where it had
  * this verdict before, or where those ahead of it may yet be left to the MPI. */
 static enum reason settled(struct module *m, const struct call *call, enum reason reason, struct operation *operation)
 {
-    if (reason == REASON_TREE ? atomic_load(&m->is_settled) : !requests_are_ahead(m))
+    if (stands(m, reason, operation))
         return reason;
     uint64_t begun = report_clock();
     requests_await_tree(m);

@@ -145,6 +145,12 @@ class Interposer(Programs):
                 _, _, report = self.good(mpi, 60)
                 self.assertGreater(self.tree(report), 0)
 
+    def test_threads_in_collectives_at_the_same_time(self):
+        with Fabric() as fabric:
+            _, _, report = self.good(Mpi(fabric, 3, PROGRAMS / "threads"))
+        for name in ("Allreduce", "Reduce", "Bcast", "Barrier", "Allgather", "Alltoall", "Scan", "Gather", "Scatter"):
+            self.assertGreater(self.tree(report, f"MPI_{name}"), 0, name)
+
     def test_what_stays_on_one_host_stays_with_the_mpi(self):
         with Fabric() as fabric:
             for mode, within in (("on", 0), ("force", 80)):

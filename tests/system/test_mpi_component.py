@@ -144,6 +144,12 @@ class Component(test_mpi.Programs):
             self.assertGreater(report["collectives"]["MPI_Allreduce"]["mpi"]["no_group"], 0)
 
     def test_calls_that_the_tree_does_not_take_wait_for_no_tree_either(self):
+    def test_another_thread_learns_that_a_tree_is_refused_while_a_call_begins(self):
+        with Fabric() as fabric:
+            for _ in range(3):
+                _, _, report = self.run_one(fabric, 2, PROGRAMS / "refused_meanwhile", "20000", TRIB_QUOTA="groups=1")
+                self.assertEqual(report["groups"]["refused"], 2 * 20000)
+
         with Fabric(shared_host=True) as fabric:
             for mode, quota in (("on", ""), ("on", "groups=2"), ("force", "")):
                 _, _, report = self.run_one(fabric, 4, PROGRAMS / "waitless", timeout=60, TRIB_MPI=mode, TRIB_QUOTA=quota)
@@ -212,6 +218,14 @@ class Component(test_mpi.Programs):
             self.run_one(fabric, 4, PROGRAMS / "file_requests", pathlib.Path(folder) / "file", "20")
 
     def test_ranks_that_disagree_are_told(self):
+    def test_threads_in_collectives_at_the_same_time(self):
+        with Fabric() as fabric:
+            _, _, report = self.run_one(fabric, 3, PROGRAMS / "threads")
+        for name in ("Allreduce", "Reduce", "Bcast", "Barrier", "Allgather", "Alltoall", "Scan", "Gather", "Scatter", "Iallreduce", "Ireduce",
+                     "Ibcast", "Ibarrier"):
+            self.assertGreater(self.tree(report, f"MPI_{name}"), 0, name)
+        self.assertEqual(self.not_in_tree(report, set()), {})
+
         with Fabric() as fabric:
             _, err, _ = self.run_one(fabric, 3, PROGRAMS / "disagree", timeout=60)
         self.assertEqual(err.count("ranks disagree about MPI_Allreduce"), 3, err)

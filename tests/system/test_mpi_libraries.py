@@ -120,6 +120,14 @@ class Libraries(unittest.TestCase):
         self.assertIn(code, (0, None), said)
         self.assertEqual(report["collectives"]["MPI_Barrier"]["tree"], 2 * 3 * 100, said)
 
+    def test_threads_in_collectives_at_the_same_time_under_mpich(self):
+        both, program = self.build_mpich("threads")
+        with Fabric() as fabric:
+            code, said, report = self.mpich(fabric, program, library=both / "libtrib_mpi.so")
+        self.assertIn(code, (0, None), said)
+        for name in ("Allreduce", "Reduce", "Bcast", "Barrier", "Allgather", "Alltoall", "Scan", "Gather", "Scatter"):
+            self.assertGreater(report["collectives"][f"MPI_{name}"]["tree"], 0, name)
+
     def test_the_other_mpis_library_alone_steps_aside(self):
         both, program = self.build_mpich()
         with Fabric() as fabric:
