@@ -125,7 +125,7 @@ bool module_note_call(struct module *module, uint64_t calls)
 static void leave_all_to_mpi(int lacking)
 {
     static const struct timespec spoken_for = {.tv_sec = 1};
-    bool speaks = ompi_comm_rank(&ompi_mpi_comm_world.comm) == (lacking == 0 ? 1 : 0);
+    bool speaks = ompi_comm_rank(&ompi_mpi_comm_world.comm) == presence_find_first();
     bool ends = config_requires();
 
     if (speaks)

@@ -7,6 +7,8 @@
 #include "ompi/proc/proc.h"
 #include "opal/mca/pmix/pmix.h"
 
+#include <stdbool.h>
+
 /* Grows when libraries of two versions cannot work in one program. */
 #define VERSION 2
 
@@ -38,12 +40,23 @@ static uint32_t version_of(const opal_process_name_t *process)
     return status == OPAL_SUCCESS ? version : 0;
 }
 
-int presence_find_lacking(void)
+/* The lowest rank that has it, or that lacks it; -1 if there is none. */
+static int find(bool has_it)
 {
     ompi_communicator_t *world = &ompi_mpi_comm_world.comm;
 
     for (int rank = 0; rank < ompi_comm_size(world); rank++)
-        if (version_of(&ompi_comm_peer_lookup(world, rank)->super.proc_name) != VERSION)
+        if ((version_of(&ompi_comm_peer_lookup(world, rank)->super.proc_name) == VERSION) == has_it)
             return rank;
     return -1;
+}
+
+int presence_find_lacking(void)
+{
+    return find(false);
+}
+
+int presence_find_first(void)
+{
+    return find(true);
 }

@@ -13,4 +13,7 @@ void presence_show(void);
  * come to the same. */
 int presence_find_lacking(void);
 
+/* The lowest that has said so. */
+int presence_find_first(void);
+
 #endif

@@ -281,6 +281,18 @@ class Component(test_mpi.Programs):
         self.assertIn("rank 2 runs without Tributary's component", told[0])
 
     def test_what_ranks_have_is_found_where_it_is_fetched_when_it_is_asked_for(self):
+    def test_the_first_rank_that_has_it_says_which_one_lacks_it(self):
+        with Fabric() as fabric:
+            own = {
+                "TRIB_MANAGER": fabric.manager, "TRIB_MPI": "require", "OMPI_MCA_coll_tributary_enable": "1",
+                "OMPI_MCA_mca_base_component_path": f"SYSTEM_DEFAULT:{COMPONENT}:USER_DEFAULT",
+            }
+            having = (":", "-np", "2", *(word for name, value in own.items() for word in ("-x", f"{name}={value}")), PROGRAMS / "first_calls")
+            code, _, err, _ = Mpi(None, 2, PROGRAMS / "first_calls", *having, through=None).end(60)
+        self.assertNotEqual(code, 0, err)
+        self.assertIn("and TRIB_MPI=require ends it: rank 0 runs without", err)
+        self.assertEqual(err.count("tributary:"), 1, err)
+
         """Of ranks on another host, which is this one under another name: a shell stands in for ssh."""
         with tempfile.TemporaryDirectory(prefix="trib-test-") as folder, Fabric() as fabric:
             shell = pathlib.Path(folder) / "shell"
