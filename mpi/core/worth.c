@@ -46,6 +46,9 @@ static enum reason worth_of_hosts(const struct group *group, enum kind kind, uin
 {
     bool is_for_model = kind == KIND_ALLREDUCE || kind == KIND_BARRIER;
 
+    /* Its tree is for sums that depend on no order, and these ask for no verdict here. */
+    if (group->spread.hosts < 2)
+        return REASON_ONE_HOST;
     if (!is_for_model && !measured_faster_over_hosts(group, kind, whole))
         return REASON_MEASURED_SLOWER;
     return is_predicted_faster(&group->prediction, kind, share, whole) ? REASON_TREE : REASON_PREDICTED_SLOWER;

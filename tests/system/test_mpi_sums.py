@@ -54,6 +54,15 @@ class Sums(Programs):
                 plain, _ = self.sums(fabric, count, (1, 2, 3, 0), env={"TRIB_MPI": "force"}, through=through)
                 self.assertNotEqual(plain, wanted, "without the key")
 
+    def test_on_one_host_all_but_such_sums_stays_with_the_mpi(self):
+        with Fabric() as fabric:
+            for through in ("preload", "component"):
+                mpi = Mpi(fabric, RANKS, PROGRAMS / "first_calls", env={"TRIB_SUMS": "exact", "TRIB_MPI": "on"}, through=through)
+                _, _, report = self.good(mpi)
+                figures = report["collectives"]["MPI_Allreduce"]
+                self.assertEqual((figures["tree"], figures["mpi"]), (0, {"one_host": RANKS * 20}), through)
+                self.assertGreater(report["groups"]["made"], 0, "for sums of floating-point numbers")
+
     def test_fixed_sums_in_any_order(self):
         with Fabric() as fabric:
             env = {"OMPI_MCA_coll_tributary_sums": "fixed"}
