@@ -26,7 +26,8 @@ struct call_times {
 };
 
 struct track {
-    uint64_t key; /* the same on all members of the communicator, and no other's */
+    uint64_t name; /* of its number and members, which a later one may have again */
+    uint64_t key;  /* the same on all members of the communicator, and no other's */
     uint64_t size;
     struct call_times *calls; /* in the order of all members */
     uint64_t count, room;
@@ -48,7 +49,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 static uint64_t name_of(MPI_Comm comm, uint64_t number)
 {
     uint32_t *ranks = members_read(comm, job.world), size = (uint32_t)runtime_size(comm);
-    uint64_t name = mix(number, size);
+    uint64_t name = mix(mix(UINT64_C(0x2545f4914f6cdd1d), number), size); /* from 0 small numbers would meet */
 
     for (uint32_t i = 0; ranks != NULL && i < size; i++)
         name = mix(name, ranks[i]);
@@ -59,19 +60,20 @@ static uint64_t name_of(MPI_Comm comm, uint64_t number)
 struct track *profile_track(MPI_Comm comm, uint64_t number)
 {
     struct track *track;
+    uint64_t earlier = 0;
 
     if (!job_is_own() || !job.config.profile || !members_are_in(comm, job.world))
         return NULL;
     track = calloc(1, sizeof *track);
     if (track == NULL)
         return NULL;
-    track->key = name_of(comm, number);
+    track->name = name_of(comm, number);
     track->size = (uint64_t)runtime_size(comm);
     pthread_mutex_lock(&lock);
     /* The MPI gives numbers again. All members have made the earlier communicators, too. */
     for (const struct track *each = tracks; each != NULL; each = each->next)
-        if (each->key == track->key)
-            track->key = mix(track->key, 1);
+        earlier += each->name == track->name;
+    track->key = mix(track->name, earlier);
     track->next = tracks;
     tracks = track;
     pthread_mutex_unlock(&lock);

@@ -55,7 +55,7 @@ PROGRAMS = pathlib.Path(tempfile.gettempdir()) / f"trib-tests-mpi-{os.getpid()}"
 
 
 def setUpModule():
-    make = ["make", "-s", "-C", ROOT / "tests/mpi", f"BUILD={PROGRAMS}", PROGRAMS / "early_free", PROGRAMS / "unused"]
+    make = ["make", "-s", "-C", ROOT / "tests/mpi", f"BUILD={PROGRAMS}", *(PROGRAMS / name for name in ("comm_churn", "early_free", "unused"))]
     subprocess.run(make, check=True, timeout=120)
 
 
@@ -145,6 +145,13 @@ class Times(Program):
             self.assertLess(allreduce["waiting"]["mpi"], allreduce["rest"]["mpi"])
             self.assertEqual(allreduce["mpi_bytes"], 3)
             self.assertGreater(alltoall[f"{doer}_bytes"], 0)
+
+    def test_the_profile_splits_the_calls_of_communicators_that_have_the_number_of_earlier_ones(self):
+        report = self.report({**COMPONENT, "TRIB_MPI_PROFILE": "1"}, 4, PROGRAMS / "comm_churn", 60)
+        figures = report["collectives"]["MPI_Allreduce"]
+        self.assertEqual(figures["tree"], 4 * 60)
+        parts = sum(figures["waiting"].values()) + sum(figures["rest"].values())
+        self.assertAlmostEqual(parts, sum(figures["seconds"].values()), places=6)
 
     def test_a_program_without_collectives_has_an_empty_profile(self):
         report = self.report({**COMPONENT, "TRIB_MPI": "report", "TRIB_MPI_PROFILE": "1"}, 2, PROGRAMS / "unused")
