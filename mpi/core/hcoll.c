@@ -31,8 +31,8 @@ static bool is_given(const char *name)
     return text != NULL && text[0] != '\0';
 }
 
-/* 0: off; 1: where it pays; 2: wherever it can be; 3: or the program ends; 4: as 3, and every
- * collective that the tree has, whatever its length. */
+/* 0: off; 1: where it pays; 2: wherever it can be; 3: or the program ends; 4: as 3, whatever the
+ * length. */
 static bool is_level(const char *text)
 {
     return text[0] >= '0' && text[0] <= '4' && text[1] == '\0';
@@ -46,6 +46,12 @@ static uint32_t mode_of(const char *level)
     return MODES[level[0] - '0'];
 }
 
+static void read_number(const char *name, const char *own, uint64_t *value)
+{
+    if (!is_given(own))
+        (void)config_read_number(name, value);
+}
+
 static void read_enable_sharp(struct config *config)
 {
     const char *text = value_of("HCOLL_ENABLE_SHARP");
@@ -57,10 +63,15 @@ static void read_enable_sharp(struct config *config)
         return;
     }
     config->mode = mode_of(text);
-    if (text[0] == '4') {
-        config->min_bytes = 0;
-        config->max_bytes = UINT64_MAX;
-    }
+}
+
+/* Level 4, of vectors of any length, takes another of HCOLL's settings away. */
+static void read_longest(struct config *config)
+{
+    const char *level = value_of("HCOLL_ENABLE_SHARP");
+
+    if (level == NULL || strcmp(level, "4") != 0 || is_given("TRIB_MPI"))
+        read_number("HCOLL_BCOL_P2P_ALLREDUCE_SHARP_MAX", "TRIB_MPI_MAX_BYTES", &config->max_allreduce);
 }
 
 static void read_disabled(struct config *config, const char *name, const char *value)
@@ -128,7 +139,7 @@ static bool is_known(const char *name, size_t length)
 static void read_all(struct config *config)
 {
     char unknown[512] = "";
-    size_t used = 0;
+    size_t used = 0, more = 0;
 
     for (char **entry = environ; *entry != NULL; entry++) {
         const char *end = strchr(*entry, '=');
@@ -139,18 +150,17 @@ static void read_all(struct config *config)
             char name[WORD_MAX];
             snprintf(name, sizeof name, "%.*s", (int)(length - strlen(DISABLES)), *entry + strlen(DISABLES));
             read_disabled(config, name, end + 1);
-        } else if (!is_known(*entry, length) && used + length + 3 < sizeof unknown) {
-            used += (size_t)snprintf(unknown + used, sizeof unknown - used, "%s%.*s", used > 0 ? ", " : "", (int)length, *entry);
+        } else if (!is_known(*entry, length)) {
+            if (used + length + 3 < sizeof unknown)
+                used += (size_t)snprintf(unknown + used, sizeof unknown - used, "%s%.*s", used > 0 ? ", " : "", (int)length, *entry);
+            else
+                more++;
         }
     }
-    if (used > 0)
+    if (more > 0)
+        notice("these variables of HCOLL have no meaning here and are ignored: %s%sand %zu more", unknown, used > 0 ? " " : "", more);
+    else if (used > 0)
         notice("these variables of HCOLL have no meaning here and are ignored: %s", unknown);
-}
-
-static void read_number(const char *name, const char *own, uint64_t *value)
-{
-    if (!is_given(own))
-        (void)config_read_number(name, value);
 }
 
 int hcoll_enabled(void)
@@ -174,7 +184,7 @@ void hcoll_read(struct config *config)
         config->mode = MODE_OFF;
     read_number("HCOLL_SHARP_NP", "TRIB_MPI_MIN_HOSTS", &config->min_hosts);
     read_number("OMPI_MCA_coll_hcoll_np", "TRIB_MPI_MIN_RANKS", &config->min_ranks);
-    read_number("HCOLL_BCOL_P2P_ALLREDUCE_SHARP_MAX", "TRIB_MPI_MAX_BYTES", &config->max_allreduce);
+    read_longest(config);
     read_levels(config);
     read_all(config);
     if (value_of("HCOLL_MAIN_IB") != NULL)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 static bool enabled;
+static int enabled_index;
 /* Above those that Open MPI 4.1 has, of which the highest has 90. */
 static int priority = 95;
 
@@ -42,8 +43,9 @@ int settings_register(void)
 {
     const mca_base_component_t *component = &mca_coll_tributary_component.collm_version;
 
-    (void)mca_base_component_var_register(component, "enable", "1: collectives go through the aggregation tree of a Tributary fabric",
-                                          MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_1, MCA_BASE_VAR_SCOPE_READONLY, &enabled);
+    enabled_index = mca_base_component_var_register(
+        component, "enable", "1: collectives go through the aggregation tree of a Tributary fabric", MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0,
+        OPAL_INFO_LVL_1, MCA_BASE_VAR_SCOPE_READONLY, &enabled);
     (void)mca_base_component_var_register(component, "priority", "priority among the components for collectives",
                                           MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_9, MCA_BASE_VAR_SCOPE_READONLY, &priority);
     for (size_t i = 0; i < ALIAS_COUNT; i++)
@@ -52,9 +54,13 @@ int settings_register(void)
     return OMPI_SUCCESS;
 }
 
+/* HCOLL's setting acts where ours is not given. */
 bool settings_enabled(void)
 {
-    return enabled || hcoll_enabled() == 1;
+    mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_DEFAULT;
+
+    (void)mca_base_var_get_value(enabled_index, NULL, &source, NULL);
+    return source == MCA_BASE_VAR_SOURCE_DEFAULT ? hcoll_enabled() == 1 : enabled;
 }
 
 int settings_priority(void)

@@ -40,7 +40,7 @@ class Mpi:
         self.report_file = pathlib.Path(self.folder.name) / "report.json"
         pass_on = {"TRIB_MANAGER": fabric.manager if fabric else "", "TRIB_MPI_REPORT_FILE": str(self.report_file)}
         pass_on["TRIB_MPI"] = "force"  # all ranks are on one machine
-        pass_on.update(env or {})
+        pass_on.update(env or {})  # with None for what is not to be given
         if through == "preload":
             pass_on["LD_PRELOAD"] = str(BUILD / "libtrib_mpi.so")
         elif through == "component":
@@ -48,7 +48,7 @@ class Mpi:
             pass_on.setdefault("OMPI_MCA_coll_tributary_enable", "1")
         command = ["mpirun", "--oversubscribe", "-np", str(ranks)]
         for name, value in pass_on.items():
-            command += ["-x", f"{name}={value}"]
+            command += ["-x", f"{name}={value}"] if value is not None else []
         mine = {
             **os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "OMPI_MCA_mpi_yield_when_idle": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",

@@ -367,7 +367,7 @@ class Component(test_mpi.Programs):
         return set(report["collectives"][name]["mpi"])
 
     def test_names_that_hcoll_has(self):
-        program, on = PROGRAMS / "first_calls", {"TRIB_MPI": "", "OMPI_MCA_coll_tributary_enable": "0"}
+        program, on = PROGRAMS / "first_calls", {"TRIB_MPI": "", "OMPI_MCA_coll_tributary_enable": None}
         with Fabric() as fabric:
             run = lambda **env: self.run_one(fabric, 2, program, **{**on, "OMPI_MCA_coll_hcoll_enable": "1", **env})
             _, err, report = run(HCOLL_ENABLE_SHARP="2", HCOLL_ML_DISABLE_BCAST="1", HCOLL_ML_DISABLE_IBARRIER="0",
@@ -379,8 +379,19 @@ class Component(test_mpi.Programs):
             self.assertTrue("HCOLL_FOO" in told[0] and "HCOLL_BAR" in told[0] and "SHARP" not in told[0], told)
             self.assertIn("mlx5_0:1' is a hint", err)
             _, _, report = run(HCOLL_ENABLE_SHARP="0")
+            _, err, _ = run(HCOLL_ENABLE_SHARP="2", **{f"HCOLL_{'X' * 90}{n}": "1" for n in range(8)})
+            self.assertRegex(err, "(?m)have no meaning here and are ignored: HCOLL_X.* and 3 more$")
             self.assertIsNone(report["job"] or None)
             _, _, report = run(HCOLL_ENABLE_SHARP="2", HCOLL_BCOL_P2P_ALLREDUCE_SHARP_MAX="2")
+            _, _, report = run(HCOLL_ENABLE_SHARP="1")
+            self.assertEqual(self.reasons(report), {"one_host"})
+            for level, reasons in (("3", {"large"}), ("4", set())):
+                _, _, report = run(HCOLL_ENABLE_SHARP=level, HCOLL_BCOL_P2P_ALLREDUCE_SHARP_MAX="2")
+                self.assertEqual(self.reasons(report), reasons, level)
+            _, _, report = run(HCOLL_ENABLE_SHARP="4", TRIB_MPI_MIN_BYTES="1M")
+            self.assertEqual(self.reasons(report), {"small"}, "our own setting counts")
+            _, _, report = run(HCOLL_ENABLE_SHARP="2", OMPI_MCA_coll_tributary_enable="0")
+            self.assertIsNone(report, "our own setting counts")
             self.assertEqual(self.reasons(report), {"large"})
             _, _, report = run(HCOLL_ENABLE_SHARP="2", HCOLL_SHARP_NP="2")
             self.assertEqual(self.reasons(report), {"few"})
