@@ -106,7 +106,7 @@ bool operation_run(const struct group *group, struct operation *operation)
     /* An MPI that waits in a barrier of its own takes in what comes meanwhile. Programs rely on it:
      * what another rank has sent before a barrier they look for once after it. */
     if (operation->kind == KIND_BARRIER || is_mpis_turn())
-        runtime_progress();
+        runtime_progress_in_passing();
     return agreed;
 }
 

@@ -26,8 +26,10 @@ bool runtime_sum(MPI_Comm comm, const uint64_t *own, uint64_t *all, int count); 
 int runtime_least(MPI_Comm comm, int own); /* the lowest of all ranks' numbers, on all of them */
 void runtime_barrier(MPI_Comm comm);
 
-/* Lets the MPI move messages that other ranks send to this one. */
+/* Let the MPI move messages that other ranks send to this one. A rank that waits may give way to
+ * others meanwhile; one that goes on keeps its processor where the MPI can be told to. */
 void runtime_progress(void);
+void runtime_progress_in_passing(void);
 
 /* The bytes of data of an element, and the distance of two elements in memory. Both are 0 for a
  * handle that is none. */

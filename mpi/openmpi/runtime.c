@@ -114,6 +114,17 @@ void runtime_progress(void)
     opal_progress();
 }
 
+/* With more ranks than cores Open MPI gives way where it has nothing to move, which takes longer
+ * than a barrier in a host's memory. Other threads may be about to read whether it does. */
+void runtime_progress_in_passing(void)
+{
+    bool gives_way = !opal_using_threads() && opal_progress_set_yield_when_idle(false);
+
+    opal_progress();
+    if (gives_way)
+        (void)opal_progress_set_yield_when_idle(true);
+}
+
 void runtime_extent(MPI_Datatype datatype, size_t *bytes, size_t *distance)
 {
     ptrdiff_t lower, extent = 0;
