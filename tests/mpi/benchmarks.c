@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Times every collective as Intel's MPI Benchmarks do: calls back to back, the average of a run, of
- * which the best of several counts; the slowest rank's. The values of one call of each run are
- * checked.
+ * which the best of several counts; the slowest rank's. Every value of one call before each run is
+ * checked, and each rank gives others values.
  *
  * usage: benchmarks [largest block in bytes = 65536] [runs = 5] [milliseconds of a run = 20]
  *                   [non-blocking: each is begun and waited for]
@@ -100,10 +100,46 @@ static void call(int kind, int n)
         MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* Every rank gives its number plus one; of ranks up to this one the sum is triangle(rank + 1). */
-static int triangle(int last)
+/* What rank `from` gives as element i of all that it gives: small, so that sums have room. */
+static int given(int from, size_t i)
 {
-    return last * (last + 1) / 2;
+    return 3 * from + (int)(i % 1009) + 1;
+}
+
+/* The sum of what ranks before `last` give as element i. */
+static int sum_before(int last, size_t i)
+{
+    return 3 * (last * (last - 1) / 2) + last * given(0, i);
+}
+
+/* Element i of block `from` of what a call brings, where it brings n elements of each rank, or n in
+ * all. Rank 0 is the root. */
+static int expected_of(int kind, int from, int i, int n)
+{
+    size_t own = (size_t)rank * (size_t)n + (size_t)i;
+
+    switch (kind) {
+    case BCAST:
+        return given(0, (size_t)i);
+    case SCATTER:
+    case SCATTERV:
+        return given(0, own);
+    case ALLTOALL:
+    case ALLTOALLV:
+        return given(from, own);
+    case SCAN:
+        return sum_before(rank + 1, (size_t)i);
+    case EXSCAN:
+        return sum_before(rank, (size_t)i);
+    case REDUCE_SCATTER_BLOCK:
+    case REDUCE_SCATTER:
+        return sum_before(ranks, own);
+    case REDUCE:
+    case ALLREDUCE:
+        return sum_before(ranks, (size_t)i);
+    default:
+        return given(from, (size_t)i);
+    }
 }
 
 static bool brings_blocks(int kind)
@@ -111,37 +147,22 @@ static bool brings_blocks(int kind)
     return kind == ALLGATHER || kind == GATHER || kind == ALLTOALL || kind == ALLGATHERV || kind == GATHERV || kind == ALLTOALLV;
 }
 
-static int expected_of(int kind)
-{
-    switch (kind) {
-    case BCAST:
-        return 77;
-    case SCATTER:
-    case SCATTERV:
-        return 1;
-    case SCAN:
-        return triangle(rank + 1);
-    case EXSCAN:
-        return triangle(rank);
-    default:
-        return brings_blocks(kind) ? ranks : triangle(ranks);
-    }
-}
-
 static void check(int kind, int n)
 {
-    int last = n > 0 ? n - 1 : 0;
     bool is_for_root = kind == REDUCE || kind == GATHER || kind == GATHERV;
 
     memset(out, 0, (size_t)n * (size_t)ranks * sizeof *out + sizeof *out);
     if (kind == BCAST && rank == 0)
         for (int i = 0; i < n; i++)
-            out[i] = 77;
+            out[i] = given(0, (size_t)i);
     call(kind, n);
-    if (kind == BARRIER || (is_for_root && rank != 0))
+    if (kind == BARRIER || (is_for_root && rank != 0) || (kind == EXSCAN && rank == 0))
         return;
-    int got = brings_blocks(kind) ? out[n * ranks - 1] : out[last];
-    CHECK(got == expected_of(kind), "%s of %d ints: %d instead of %d", NAMES[kind][waits], n, got, expected_of(kind));
+    for (int from = 0; from < (brings_blocks(kind) ? ranks : 1); from++)
+        for (int i = 0; i < n; i++) {
+            int got = out[(size_t)from * (size_t)n + (size_t)i], expected = expected_of(kind, from, i, n);
+            CHECK(got == expected, "%s of %d ints: element %d of block %d is %d instead of %d", NAMES[kind][waits], n, i, from, got, expected);
+        }
 }
 
 /* The slowest rank's seconds for so many calls. */
@@ -187,7 +208,7 @@ int main(int argc, char **argv)
     offsets = malloc((size_t)ranks * sizeof *offsets);
     CHECK(in != NULL && out != NULL && counts != NULL && offsets != NULL, "no memory");
     for (size_t i = 0; i < space; i++)
-        in[i] = rank + 1;
+        in[i] = given(rank, i);
     for (int kind = 0; kind < KINDS; kind++)
         for (long bytes = kind == BARRIER ? 0 : 4; bytes <= (kind == BARRIER ? 0 : largest); bytes *= 4) {
             int n = (int)(bytes / (long)sizeof *in);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Collectives in which ranks exchange blocks, in blocking and non-blocking form: lengths, roots,
- * MPI_IN_PLACE, datatypes with gaps, an operator that does not commute, arguments that do not
- * count. Every value is checked, and so is every gap.
+ * MPI_IN_PLACE, datatypes with gaps, which differ from rank to rank in a bcast, an operator that
+ * does not commute, arguments that do not count. Every value is checked, and so is every gap.
  *
  * usage: exchanges [rounds = 30]
  */
@@ -53,6 +53,28 @@ static void expect(int first, int count, int step, int from, int to, const char 
         CHECK(out[at] == value(from, to, i), "%s: element %d is %d instead of %d", what, at, out[at], value(from, to, i));
         CHECK(step == 1 || out[at + 1] == GAP, "%s: the gap behind element %d was written: %d", what, at, out[at + 1]);
     }
+}
+
+/* Each rank has the vector in memory in a way of its own: in a row, as one element of such a row,
+ * with every second int or with two of three left out. */
+static void bcast(int round, int n)
+{
+    int root = round % ranks, kind = (rank + round) % 4, step = kind < 2 ? 1 : kind, count = kind % 2 == 0 ? n : 1;
+    MPI_Datatype row, sparse, type;
+
+    clear(out);
+    MPI_Type_contiguous(n, MPI_INT, &row);
+    MPI_Type_vector(n, 1, 3, MPI_INT, &sparse);
+    MPI_Type_commit(&row);
+    MPI_Type_commit(&sparse);
+    for (int i = 0; rank == root && i < n; i++)
+        out[i * step] = value(root, 0, i);
+    type = kind == 0 ? MPI_INT : kind == 1 ? row : kind == 2 ? spread : sparse;
+    BOTH(round, MPI_Bcast, MPI_Ibcast, out, count, type, root);
+    expect(0, n, step, root, 0, "MPI_Bcast");
+    CHECK(out[(n - 1) * step + 1] == GAP, "MPI_Bcast wrote behind the last element");
+    MPI_Type_free(&row);
+    MPI_Type_free(&sparse);
 }
 
 static void gather(int round, int n)
@@ -237,6 +259,7 @@ int main(int argc, char **argv)
     int rounds = (int)argument(argc, argv, 1, 30);
     for (int round = 0; round < rounds; round++) {
         int n = 1 + (round * 7) % (LENGTH_MAX - 1);
+        bcast(round, n);
         gather(round, n);
         scatter(round, n);
         alltoall(round, n);

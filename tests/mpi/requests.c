@@ -95,28 +95,44 @@ static void freed_meanwhile(int round)
 
 static void persistent(int rounds)
 {
+    enum { KINDS = 9 };
     int one = 0, sum = 0, root_value = 0, block[64] = {0}, mine[64] = {0};
-    MPI_Request requests[5];
+    int at_root = 0, to_scatter[64], scattered = 0, to_all[64], from_all[64], before = 0, root = ranks - 1;
+    MPI_Request requests[KINDS];
 
     PERSISTENT(Allreduce)(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
-    PERSISTENT(Bcast)(&root_value, 1, MPI_INT, ranks - 1, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+    PERSISTENT(Bcast)(&root_value, 1, MPI_INT, root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
     PERSISTENT(Allgather)(&one, 1, MPI_INT, block, 1, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[2]);
     PERSISTENT(Reduce_scatter_block)(mine, &mine[ranks], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[3]);
     PERSISTENT(Barrier)(MPI_COMM_WORLD, MPI_INFO_NULL, &requests[4]);
+    PERSISTENT(Reduce)(&one, &at_root, 1, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[5]);
+    PERSISTENT(Scatter)(to_scatter, 1, MPI_INT, &scattered, 1, MPI_INT, root, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[6]);
+    PERSISTENT(Alltoall)(to_all, 1, MPI_INT, from_all, 1, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[7]);
+    PERSISTENT(Exscan)(&one, &before, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[8]);
     for (int round = 0; round < rounds; round++) {
         one = rank + round;
-        root_value = rank == ranks - 1 ? 1000 + round : -1;
-        for (int r = 0; r < ranks; r++)
+        root_value = rank == root ? 1000 + round : -1;
+        for (int r = 0; r < ranks; r++) {
             mine[r] = rank + r + round;
-        MPI_Startall(5, requests);
-        MPI_Waitall(5, requests, MPI_STATUSES_IGNORE);
+            to_scatter[r] = rank == root ? 100 * r + round : -1;
+            to_all[r] = 1000 * rank + r + round;
+            from_all[r] = -1;
+        }
+        at_root = scattered = before = -1;
+        MPI_Startall(KINDS, requests);
+        MPI_Waitall(KINDS, requests, MPI_STATUSES_IGNORE);
         CHECK(sum == sum_of(round, 0), "sum %d in round %d", sum, round);
         CHECK(root_value == 1000 + round, "bcast %d in round %d", root_value, round);
-        for (int r = 0; r < ranks; r++)
+        CHECK(at_root == (rank == root ? sum_of(round, 0) : -1), "reduced %d in round %d", at_root, round);
+        CHECK(scattered == 100 * rank + round, "scattered %d in round %d", scattered, round);
+        CHECK(rank == 0 || before == rank * (rank - 1) / 2 + rank * round, "sum %d of ranks before in round %d", before, round);
+        for (int r = 0; r < ranks; r++) {
             CHECK(block[r] == r + round, "block %d is %d in round %d", r, block[r], round);
+            CHECK(from_all[r] == 1000 * r + rank + round, "block %d of all is %d in round %d", r, from_all[r], round);
+        }
         CHECK(mine[ranks] == sum_of(round, rank), "own block %d in round %d", mine[ranks], round);
     }
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < KINDS; i++)
         MPI_Request_free(&requests[i]);
 }
 
