@@ -2,8 +2,9 @@
 
 import pathlib
 
-import wheels
 from launch import OPEN_MPI, Failed, preloaded
+
+import wheels
 
 
 def environment(package):
