@@ -10,6 +10,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)
 BUILD_NOTE ?= target/last-build
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 # Options of `trib bench compare` for `make bench`: BENCH=--quick takes some ten minutes.
+# Words of bench/mpi/run for `make bench-mpi`: BENCH='8x4 together', BENCH=--table.
 BENCH ?=
 # What `make test-apps` runs, all without a word: APPS='lammps mpi4py/2', APPS=--list.
 APPS ?=
@@ -31,7 +32,7 @@ MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v
 # library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo demo-torch test test-long conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants fuzz models miri rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch test-gpu bench-torch wheel bench build lint install install-files staged-files strip-installed uninstall deb package-test dependencies
+.PHONY: help demo demo-torch test test-long conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants fuzz models miri rounds recovery-cost test-aarch64 test-apps test-apps-lab test-torch test-gpu bench-mpi bench-torch wheel bench build lint install install-files staged-files strip-installed uninstall deb package-test dependencies
 
 # A blank would end a path early, and the rest of it would count as another one.
 ifneq ($(filter install install-files staged-files uninstall,$(MAKECMDGOALS)),)
@@ -116,6 +117,9 @@ test-torch: build ## the backend for PyTorch: collectives, training, failures; t
 test-gpu: build ## collectives over memory of a GPU, on this machine's; without one its program ends with 77
 	@tests/gpu/pack $(TARGET) $(abspath $(or $(CARGO_TARGET_DIR),target))/gpu
 	@$(or $(CARGO_TARGET_DIR),target)/gpu/run
+
+bench-mpi: build ## MPI's collectives by Open MPI alone and through the tree, in turn, in laboratories and on one host; an hour (BENCH='8x4 together', BENCH=--table)
+	bench/mpi/run $(BENCH)
 
 bench-torch: build ## PyTorch with Tributary, Gloo and MPI in a laboratory: collectives and training, half an hour (BENCH='8x1 training', BENCH=--table)
 	@scripts/install-dependencies --torch
