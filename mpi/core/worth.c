@@ -64,7 +64,7 @@ enum reason worth_of(const struct group *group, enum kind called, enum kind take
     if (called == KIND_ALLGATHERV && whole / 2 > share * group->size)
         return REASON_MEASURED_SLOWER;
     if (group->prediction.in_memory != 0)
-        return measured_faster_in_memory(called, share, whole) ? REASON_TREE : REASON_MEASURED_SLOWER;
+        return measured_faster_in_memory(taken, share, whole) ? REASON_TREE : REASON_MEASURED_SLOWER;
     return worth_of_hosts(group, called, share, whole);
 }
 
