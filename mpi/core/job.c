@@ -119,7 +119,7 @@ void job_join(MPI_Comm world)
     else
         join();
     if (job.context == NULL && job.config.mode == MODE_REQUIRE)
-        job_end("TRIB_MPI=require or HCOLL_ENABLE_SHARP=3 asks for the tree, and %s", job.refusal);
+        job_end("TRIB_MPI=require or HCOLL_ENABLE_SHARP=3 or 4 asks for the tree, and %s", job.refusal);
     if (job.context == NULL && job.rank == 0 && job.config.mode != MODE_OFF && job.config.mode != MODE_REPORT)
         notice("the collectives of this program stay with the MPI: %s", job.refusal);
 }

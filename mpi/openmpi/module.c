@@ -124,8 +124,9 @@ bool module_note_call(struct module *module, uint64_t calls)
  * program where it gets no tree does that: the ranks cannot agree on it. */
 static void leave_all_to_mpi(int lacking)
 {
-    static const struct timespec spoken_for = {.tv_sec = 1};
-    bool speaks = ompi_comm_rank(&ompi_mpi_comm_world.comm) == presence_find_first();
+    /* By then the one that speaks has ended all ranks, also where it was slow to come. */
+    static const struct timespec spoken_for = {.tv_sec = 10};
+    bool speaks = ompi_comm_rank(&ompi_mpi_comm_world.comm) == presence_find_first(lacking);
     bool ends = config_requires();
 
     if (speaks)

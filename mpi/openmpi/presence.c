@@ -40,12 +40,12 @@ static uint32_t version_of(const opal_process_name_t *process)
     return status == OPAL_SUCCESS ? version : 0;
 }
 
-/* The lowest rank that has it, or that lacks it; -1 if there is none. */
-static int find(bool has_it)
+/* The lowest rank from `first` on that has it, or that lacks it; -1 if there is none. */
+static int find(int first, bool has_it)
 {
     ompi_communicator_t *world = &ompi_mpi_comm_world.comm;
 
-    for (int rank = 0; rank < ompi_comm_size(world); rank++)
+    for (int rank = first; rank < ompi_comm_size(world); rank++)
         if ((version_of(&ompi_comm_peer_lookup(world, rank)->super.proc_name) == VERSION) == has_it)
             return rank;
     return -1;
@@ -53,10 +53,10 @@ static int find(bool has_it)
 
 int presence_find_lacking(void)
 {
-    return find(false);
+    return find(0, false);
 }
 
-int presence_find_first(void)
+int presence_find_first(int lacking)
 {
-    return find(true);
+    return lacking > 0 ? 0 : find(1, true);
 }

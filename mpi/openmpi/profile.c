@@ -26,7 +26,7 @@ struct call_times {
 };
 
 struct track {
-    uint64_t name; /* of its number and members, which a later one may have again */
+    uint64_t hash; /* of its number and members, which a later one may have again */
     uint64_t key;  /* the same on all members of the communicator, and no other's */
     uint64_t size;
     struct call_times *calls; /* in the order of all members */
@@ -46,15 +46,15 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash ^ hash >> 29;
 }
 
-static uint64_t name_of(MPI_Comm comm, uint64_t number)
+static uint64_t hash_of(MPI_Comm comm, uint64_t number)
 {
     uint32_t *ranks = members_read(comm, job.world), size = (uint32_t)runtime_size(comm);
-    uint64_t name = mix(mix(UINT64_C(0x2545f4914f6cdd1d), number), size); /* from 0 small numbers would meet */
+    uint64_t hash = mix(mix(UINT64_C(0x2545f4914f6cdd1d), number), size); /* from 0 small ones collide */
 
     for (uint32_t i = 0; ranks != NULL && i < size; i++)
-        name = mix(name, ranks[i]);
+        hash = mix(hash, ranks[i]);
     free(ranks);
-    return name;
+    return hash;
 }
 
 struct track *profile_track(MPI_Comm comm, uint64_t number)
@@ -67,13 +67,13 @@ struct track *profile_track(MPI_Comm comm, uint64_t number)
     track = calloc(1, sizeof *track);
     if (track == NULL)
         return NULL;
-    track->name = name_of(comm, number);
+    track->hash = hash_of(comm, number);
     track->size = (uint64_t)runtime_size(comm);
     pthread_mutex_lock(&lock);
     /* The MPI gives numbers again. All members have made the earlier communicators, too. */
     for (const struct track *each = tracks; each != NULL; each = each->next)
-        earlier += each->name == track->name;
-    track->key = mix(track->name, earlier);
+        earlier += each->hash == track->hash;
+    track->key = mix(track->hash, earlier);
     track->next = tracks;
     tracks = track;
     pthread_mutex_unlock(&lock);

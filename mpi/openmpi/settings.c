@@ -57,10 +57,13 @@ int settings_register(void)
 /* HCOLL's setting acts where ours is not given. */
 bool settings_enabled(void)
 {
+    const char *text = getenv("OMPI_MCA_coll_tributary_enable");
     mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_DEFAULT;
 
     (void)mca_base_var_get_value(enabled_index, NULL, &source, NULL);
-    return source == MCA_BASE_VAR_SOURCE_DEFAULT ? hcoll_enabled() == 1 : enabled;
+    if (source == MCA_BASE_VAR_SOURCE_DEFAULT || (text != NULL && text[0] == '\0'))
+        return hcoll_enabled() == 1;
+    return enabled;
 }
 
 int settings_priority(void)
