@@ -195,7 +195,8 @@ class Lists(unittest.TestCase):
         with Watched(topology=elsewhere) as fabric:
             fabric.manager = fabric.url
             loop = {"counts": [5], "iterations": 1}
-            with Ranks(fabric, 2, "loop_worker", "loop", loop, env={"TRIB_HOST": "h0"}) as ranks:
+            # A second rank that fails first would have the launcher end rank 0 before it spoke.
+            with Ranks(fabric, 1, "loop_worker", "loop", loop, env={"TRIB_HOST": "h0"}) as ranks:
                 with self.assertRaisesRegex(AssertionError, "leaf0"):
                     ranks.results(60)
             wait_until(lambda: listed(fabric, "--ended")["past"], 30, "the job has ended")
