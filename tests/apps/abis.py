@@ -21,7 +21,7 @@ def test(place):
     if code is None:
         raise Failed(f"the tests ran for more than {limit} s:\n{said}")
     ran = re.search(r"^Ran (\d+) tests", said, re.M)
-    left_out = re.findall(r"^(\w+) .*skipped (.*)$", said, re.M)
+    left_out = re.findall(r"skipped[ =](.*)$", said, re.M)
     if code != 0 or ran is None or left_out:
         raise Failed(f"the tests ended with {code}; left out: {left_out}\n" + "\n".join(said.splitlines()[-40:]))
     outcome = Outcome(code, said, seconds, None)

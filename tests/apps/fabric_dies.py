@@ -31,9 +31,15 @@ class Killer(threading.Thread):
     def __init__(self, fabric, victims, fragments):
         super().__init__()
         self.fabric, self.victims, self.fragments = fabric, victims, fragments
-        self.over, self.at = threading.Event(), None
+        self.over, self.at, self.failure = threading.Event(), None, None
 
     def run(self):
+        try:
+            self.kill()
+        except Exception as failure:
+            self.failure = failure
+
+    def kill(self):
         while not self.over.wait(0.1):
             if self.fabric.node_counters()["leaf0"].get("fragments_folded", 0) > self.fragments:
                 processes = self.fabric.processes()
@@ -66,6 +72,8 @@ def step(case, fragments, name):
             with dying(fabric, victims, fragments) as killer:
                 tree = case.once(own, "tree", RANKS, filled)
                 ended = time.monotonic()
+        if killer.failure is not None:
+            raise killer.failure
         if killer.at is None or killer.at > ended:
             raise Failed(f"the program ended before leaf0 had summed {fragments} fragments, so that nothing died under it")
         if found := case.differences(plain.result, tree.result):

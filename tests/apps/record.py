@@ -27,8 +27,10 @@ def binaries():
 
 
 def mark(shared_host):
-    """Tells apart what is tested, and how: our binaries, and the steps themselves."""
-    return digest_of(tested() + sorted(pathlib.Path(__file__).parent.glob("*")), str(shared_host))
+    """Tells apart what is tested, and how: our binaries, and the steps themselves with the programs and tests that they run."""
+    tests = pathlib.Path(__file__).parents[1]
+    steps = [file for pattern in ("apps/*", "mpi/*", "system/test_mpi*.py") for file in sorted(tests.glob(pattern))]
+    return digest_of(tested() + steps, str(shared_host))
 
 
 class Record:

@@ -2,7 +2,7 @@
  *
  * Times every collective as Intel's MPI Benchmarks do: calls back to back, the average of a run, of
  * which the best of several counts; the slowest rank's. Every value of one call before each run is
- * checked, and each rank gives others values.
+ * checked, and each rank gives other ones.
  *
  * usage: benchmarks [largest block in bytes = 65536] [runs = 5] [milliseconds of a run = 20]
  *                   [non-blocking: each is begun and waited for]
@@ -10,6 +10,7 @@
  * Rank 0 prints one JSON line per collective and length, with microseconds per call.
  */
 #include "check.h"
+#include "values.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -98,18 +99,6 @@ static void call(int kind, int n)
     }
     if (waits)
         MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-/* What rank `from` gives as element i of all that it gives: small, so that sums have room. */
-static int given(int from, size_t i)
-{
-    return 3 * from + (int)(i % 1009) + 1;
-}
-
-/* The sum of what ranks before `last` give as element i. */
-static int sum_before(int last, size_t i)
-{
-    return 3 * (last * (last - 1) / 2) + last * given(0, i);
 }
 
 /* Element i of block `from` of what a call brings, where it brings n elements of each rank, or n in

@@ -45,13 +45,15 @@ static void clear(int *vector)
         } \
     } while (0)
 
-/* Elements first .. first + count - 1 of out came from `from` for `to`; step 2: with gaps. */
+/* Elements first .. first + count - 1 of out came from `from` for `to`, each `step` behind the one
+ * before, with gaps between them. */
 static void expect(int first, int count, int step, int from, int to, const char *what)
 {
     for (int i = 0; i < count; i++) {
         int at = (first + i) * step;
         CHECK(out[at] == value(from, to, i), "%s: element %d is %d instead of %d", what, at, out[at], value(from, to, i));
-        CHECK(step == 1 || out[at + 1] == GAP, "%s: the gap behind element %d was written: %d", what, at, out[at + 1]);
+        for (int gap = at + 1; gap < at + step; gap++)
+            CHECK(out[gap] == GAP, "%s: the gap behind element %d was written: %d", what, at, out[gap]);
     }
 }
 

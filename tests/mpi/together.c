@@ -10,6 +10,7 @@
  * Rank 0 prints one JSON line per collective and length, with the median of microseconds.
  */
 #include "check.h"
+#include "values.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -65,14 +66,38 @@ static void call(int kind, int n)
     }
 }
 
-/* Every rank gives its number plus one; where blocks are brought, the first is rank 0's. */
+/* Element i of block `from` of what a call brings; rank 0 is the root. */
+static int expected_of(int kind, int from, int i, int n)
+{
+    size_t own = (size_t)rank * (size_t)n + (size_t)i;
+
+    switch (kind) {
+    case BCAST:
+        return given(0, (size_t)i);
+    case ALLTOALL:
+        return given(from, own);
+    case ALLGATHER:
+    case ALLGATHERV:
+        return given(from, (size_t)i);
+    case REDUCE_SCATTER_BLOCK:
+    case REDUCE_SCATTER:
+        return sum_before(ranks, own);
+    default:
+        return sum_before(ranks, (size_t)i);
+    }
+}
+
 static void check(int kind, int n)
 {
-    bool is_brought = kind == BCAST || kind == ALLGATHER || kind == ALLTOALL || kind == ALLGATHERV;
-    int expected = is_brought ? 1 : ranks * (ranks + 1) / 2;
+    int blocks = kind == ALLGATHER || kind == ALLTOALL || kind == ALLGATHERV ? ranks : 1;
 
-    if (rank == 0 ? kind != BCAST : kind != REDUCE)
-        CHECK(out[n - 1] == expected, "%s of %d ints: %d instead of %d", NAMES[kind], n, out[n - 1], expected);
+    if (rank == 0 ? kind == BCAST : kind == REDUCE)
+        return;
+    for (int from = 0; from < blocks; from++)
+        for (int i = 0; i < n; i++) {
+            int got = out[from * n + i], expected = expected_of(kind, from, i, n);
+            CHECK(got == expected, "%s of %d ints: element %d of block %d is %d instead of %d", NAMES[kind], n, i, from, got, expected);
+        }
 }
 
 static int ascending(const void *left_one, const void *right_one)
@@ -125,7 +150,7 @@ int main(int argc, char **argv)
     offsets = malloc((size_t)ranks * sizeof *offsets);
     CHECK(in != NULL && out != NULL && counts != NULL && offsets != NULL, "no memory");
     for (size_t i = 0; i < space; i++)
-        in[i] = rank + 1;
+        in[i] = given(rank, i);
     for (int kind = 0; kind < KINDS; kind++)
         for (long bytes = 4; bytes <= largest; bytes *= 4) {
             int n = (int)(bytes / (long)sizeof *in);

@@ -123,7 +123,7 @@ class Libraries(unittest.TestCase):
     def test_threads_in_collectives_at_the_same_time_under_mpich(self):
         both, program = self.build_mpich("threads")
         with Fabric() as fabric:
-            code, said, report = self.mpich(fabric, program, library=both / "libtrib_mpi.so")
+            code, said, report = self.mpich(fabric, program, "30", "3", library=both / "libtrib_mpi.so")
         self.assertIn(code, (0, None), said)
         for name in ("Allreduce", "Reduce", "Bcast", "Barrier", "Allgather", "Alltoall", "Scan", "Gather", "Scatter"):
             self.assertGreater(report["collectives"][f"MPI_{name}"]["tree"], 0, name)
