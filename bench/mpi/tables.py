@@ -2,7 +2,7 @@
 
 import statistics
 
-#: The tree takes none of these, so that a ratio other than 1 is chance, or what counting them costs.
+#: The tree takes none of these: a ratio other than 1 is chance, or what counting them costs.
 LEFT_TO_THE_MPI = {"MPI_Gatherv", "MPI_Scatterv", "MPI_Alltoallv"}
 
 

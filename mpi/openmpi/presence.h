@@ -13,8 +13,8 @@ void presence_show(void);
  * come to the same. */
 int presence_find_lacking(void);
 
-/* Returns the lowest rank of MPI_COMM_WORLD that has said so, -1 if none has; `lacking` is the lowest
- * that has not. */
+/* Returns the lowest rank of MPI_COMM_WORLD that has said so, -1 if none has; `lacking` is the
+ * lowest that has not. */
 int presence_find_first(int lacking);
 
 #endif
