@@ -12,14 +12,13 @@ import sys
 from layouts import LAYOUTS
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "tests/apps")]
-from launch import COMPONENTS, OPEN_MPI, Failed  # noqa: E402
+from launch import OPEN_MPI, PARAMETERS, Failed  # noqa: E402
 
 from harness import TRIB  # noqa: E402
 
 WAYS = ("plain", "ours")
 #: Of one run, seconds.
 LIMIT = 570
-PARAMETERS = {"mca_base_component_path": f"SYSTEM_DEFAULT:{COMPONENTS}:USER_DEFAULT", "coll_tributary_enable": "1"}
 
 
 def main():

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from launch import COMPONENTS, Failed, Outcome
+from launch import PARAMETERS, Failed, Outcome
 from steps import Place
 
 from harness import TRIB  # noqa: E402
@@ -45,7 +45,7 @@ class Laboratory(Place):
         parameters = {}
         if MODES[how] is not None:
             variables |= {"TRIB_MPI": MODES[how], "TRIB_MPI_REPORT_FILE": str(report)}
-            parameters = {"mca_base_component_path": f"SYSTEM_DEFAULT:{COMPONENTS}:USER_DEFAULT", "coll_tributary_enable": "1"}
+            parameters = PARAMETERS
         if "profile" in how:
             variables["TRIB_MPI_PROFILE"] = "1"
         command = [

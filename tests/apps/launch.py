@@ -44,9 +44,9 @@ OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
 }
-COMPONENT = Way(("mpirun",), OPEN_MPI, {
-    "OMPI_MCA_mca_base_component_path": f"SYSTEM_DEFAULT:{COMPONENTS}:USER_DEFAULT", "OMPI_MCA_coll_tributary_enable": "1",
-})
+#: Parameters of Open MPI that load and switch on the component.
+PARAMETERS = {"mca_base_component_path": f"SYSTEM_DEFAULT:{COMPONENTS}:USER_DEFAULT", "coll_tributary_enable": "1"}
+COMPONENT = Way(("mpirun",), OPEN_MPI, {f"OMPI_MCA_{name}": value for name, value in PARAMETERS.items()})
 
 
 def preloaded(launcher, env):
